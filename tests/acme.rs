@@ -4,6 +4,7 @@ mod broker;
 mod killed;
 mod mistakes;
 mod renewal;
+mod roll;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,8 +1,8 @@
 //! `serve` on real control planes: changes there are seen without a poll.
 
-mod health;
+pub mod health;
 mod reachability;
-mod renewal;
+pub mod renewal;
 
 use std::fs;
 use std::thread::sleep;
@@ -14,7 +14,7 @@ use crate::support::control_plane::ControlPlane;
 use crate::support::serve::Serve;
 
 /// The arguments for a tree with the settings of its control plane.
-const SERVE: &str = "serve --specs tree --config config.toml";
+pub const SERVE: &str = "serve --specs tree --config config.toml";
 
 /// Starts on a tree, and waits until its clusters are created and a later round has seen them.
 fn serve(tree: &Tree) -> Serve<'_> {

@@ -18,6 +18,7 @@ use super::control_plane::process::{Folder, Process};
 use super::control_plane::{ControlPlane, until};
 use super::memory_folder;
 use node::Node;
+pub use node::address;
 use objects::{Objects, list, text, write};
 
 /// A broker that is also its only controller, stopped on drop.

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::Path;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use streamfleet::state::State;
 use tokio::runtime::Runtime;
@@ -18,19 +19,19 @@ use crate::support::control_plane::{ControlPlane, Writer};
 const RECORDED: &str = "dev";
 
 /// Plays the part of an operator and a cluster.
-pub(super) struct SimulatedOperator {
+pub struct SimulatedOperator {
     writer: Writer,
     runtime: Runtime,
 }
 
 impl SimulatedOperator {
-    pub(super) fn on(plane: &ControlPlane) -> Self {
+    pub fn on(plane: &ControlPlane) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let writer = runtime.block_on(Writer::to(plane));
         Self { writer, runtime }
     }
 
-    pub(super) fn play(&self, recording: &str, cluster: &str) {
+    pub fn play(&self, recording: &str, cluster: &str) {
         self.play_otherwise(recording, cluster, |_| {});
     }
 
@@ -45,13 +46,13 @@ impl SimulatedOperator {
         }
     }
 
-    fn remove(&self, object: &Value) {
+    pub fn remove(&self, object: &Value) {
         let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap().to_owned();
         let place = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
         self.runtime.block_on(self.writer.remove(&place));
     }
 
-    pub(super) fn make(&self, object: &Value) {
+    pub fn make(&self, object: &Value) {
         self.runtime.block_on(self.writer.put(object, None));
     }
 
@@ -60,13 +61,35 @@ impl SimulatedOperator {
     }
 
     /// Sets the certificate of a cluster's external listener in its status.
-    pub(super) fn show(&self, cluster: &str, certificate: &str) {
-        let mut kafka =
-            first("broker-pod-killed", cluster).into_iter().find(|it| it["kind"] == "Kafka").unwrap();
-        kafka["status"]["listeners"] =
-            serde_json::json!([{"name": "external", "certificates": [certificate]}]);
+    pub fn show(&self, cluster: &str, certificate: &str) {
+        self.listens(cluster, serde_json::json!([{"name": "external", "certificates": [certificate]}]));
+    }
+
+    /// Sets the listeners in a cluster's status.
+    fn listens(&self, cluster: &str, listeners: Value) {
+        self.tell(&listening(cluster, listeners));
+    }
+
+    /// Tells that the operator has done what a cluster's Kafka says, as it does at the end of each reconciliation.
+    pub fn reconciles(&self, plane: &ControlPlane, cluster: &str, listeners: Value) {
+        let words = format!(
+            "get kafka {cluster} --namespace=kafka-acme--{cluster} --output=jsonpath={{.metadata.generation}}"
+        );
+        let generation: u64 = plane.kubectl(&words, "").expect(0).out.parse().unwrap();
+        let mut kafka = listening(cluster, listeners);
+        kafka["status"]["observedGeneration"] = generation.into();
+        for condition in kafka["status"]["conditions"].as_array_mut().unwrap() {
+            condition["lastTransitionTime"] = Timestamp::now().to_string().into();
+        }
         self.tell(&kafka);
     }
+}
+
+/// The Kafka with these listeners in its status.
+fn listening(cluster: &str, listeners: Value) -> Value {
+    let mut kafka = first("broker-pod-killed", cluster).into_iter().find(|it| it["kind"] == "Kafka").unwrap();
+    kafka["status"]["listeners"] = listeners;
+    kafka
 }
 
 fn first(recording: &str, cluster: &str) -> Vec<Value> {
@@ -90,18 +113,19 @@ fn first(recording: &str, cluster: &str) -> Vec<Value> {
         .collect()
 }
 
-pub(super) fn operator() -> Value {
+pub fn operator() -> Value {
     let mut objects = first("operator-down-then-up", RECORDED).into_iter();
     objects.find(|it| it["kind"] == "Deployment").unwrap()
 }
 
-fn broker(cluster: &str) -> Value {
+/// The pod of a cluster's only broker.
+pub fn broker(cluster: &str) -> Value {
     let mut objects = first("broker-pod-killed", cluster).into_iter();
     objects.find(|it| it["metadata"]["name"] == format!("{cluster}-dual-0")).unwrap()
 }
 
 /// A tree with two clusters as small as the recorded one.
-pub(super) fn two_clusters(plane: &ControlPlane) -> Tree {
+pub fn two_clusters(plane: &ControlPlane) -> Tree {
     let tree = on(plane);
     let spec = tree.read(SANDBOX);
     tree.remove(SANDBOX);
@@ -115,7 +139,7 @@ pub(super) fn two_clusters(plane: &ControlPlane) -> Tree {
 
 /// Waits until both clusters are created and found not to run: a cluster that runs when first seen isn't
 /// reported.
-pub(super) fn nothing_runs_yet(serve: &Serve<'_>) {
+pub fn nothing_runs_yet(serve: &Serve<'_>) {
     for cluster in ["dev", "web"] {
         serve.says(&[" is ", &format!("cluster acme/{cluster}"), "to=Pending"]);
     }

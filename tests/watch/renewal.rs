@@ -9,7 +9,8 @@ use crate::support::Tree;
 use crate::support::control_plane::ControlPlane;
 use crate::support::serve::Serve;
 
-fn held(plane: &ControlPlane, cluster: &str) -> String {
+/// The chain in PEM that a cluster's Secret has.
+pub fn held(plane: &ControlPlane, cluster: &str) -> String {
     let secret = format!(
         "get secret {cluster}-tls --namespace=kafka-acme--{cluster} --output=jsonpath={{.data.tls\\.crt}}"
     );
@@ -19,7 +20,7 @@ fn held(plane: &ControlPlane, cluster: &str) -> String {
 }
 
 /// Makes both reachable from outside. Nothing answers there.
-fn exposed(tree: &Tree) {
+pub fn exposed(tree: &Tree) {
     tree.edit(FLEET, "advanced_config:\n", "advanced_config:\n  reachability: none\n");
     for cluster in ["dev", "web"] {
         let spec = format!("acme/clusters/{cluster}.yaml");

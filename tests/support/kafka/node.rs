@@ -12,8 +12,6 @@ pub struct Node {
     pub pod: String,
     /// Its DNS name within the Kubernetes cluster.
     pub host: String,
-    /// The address of this host at which it listens. Every process has one of its own, so that ports never
-    /// collide.
     pub address: Ipv4Addr,
     /// The name of the bootstrap Service.
     pub bootstrap: String,
@@ -29,11 +27,10 @@ impl Node {
         let id = ids.trim_start_matches('[').split('-').next().unwrap().parse().unwrap();
         let (cluster, namespace) = (objects.name(), objects.namespace());
         let pod = format!("{cluster}-{}-{id}", text(&objects.pool["metadata"]["name"]));
-        let [_, high, middle, low] = std::process::id().to_be_bytes();
         Node {
             id,
             host: format!("{pod}.{cluster}-kafka-brokers.{namespace}.svc"),
-            address: Ipv4Addr::new(127, high | 0x80, middle, low),
+            address: address(),
             bootstrap: format!("{cluster}-kafka-bootstrap.{namespace}.svc"),
             pod,
             cluster,
@@ -67,6 +64,13 @@ impl Node {
         secrets.extend(users.iter().map(|name| ((*name).to_owned(), of_clients.sign("", name, &[], "user"))));
         secrets
     }
+}
+
+/// The address of this host at which the node listens. Every process has one of its own, so that ports never
+/// collide.
+pub fn address() -> Ipv4Addr {
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, high | 0x80, middle, low)
 }
 
 struct Authority {
