@@ -36,7 +36,7 @@ use crate::parallel;
 use crate::plan::preflight::FleetSupport;
 use crate::plan::{
     Announced, FleetInputs, FleetPart, Index, NewerVersions, ObservedFleet, Pauses, Plan, Planner, Policy,
-    Reach,
+    Reach, RecordCounts,
 };
 use crate::render::Renderer;
 use crate::secret::{Keyring, SecretStore};
@@ -88,6 +88,8 @@ pub struct Round {
     pub newer: NewerVersions,
     /// The versions and disks that each fleet has for its clusters, as far as known.
     pub support: BTreeMap<FleetKey, FleetSupport>,
+    /// How the DNS records of fleets stand, as far as they have some and nothing is being carried out there.
+    pub records: BTreeMap<FleetKey, RecordCounts>,
     /// The number of fleets that were observed: all but those known to be unchanged since a round in which
     /// nothing was to be done.
     pub looked: usize,
@@ -108,6 +110,7 @@ struct PlannedFleets {
     health: BTreeMap<FleetKey, Health>,
     newer: NewerVersions,
     support: BTreeMap<FleetKey, FleetSupport>,
+    records: BTreeMap<FleetKey, RecordCounts>,
     looked: usize,
 }
 
@@ -224,7 +227,7 @@ impl Installation {
         let pauses = memory.map(|memory| memory.pauses(&checked, now)).unwrap_or_default();
         let announced = memory.map(|memory| memory.announced(&checked, now)).unwrap_or_default();
         let policy = Policy { announced, ..self.policy(now, pauses) };
-        let PlannedFleets { plan, unknown, health, newer, support, looked } =
+        let PlannedFleets { plan, unknown, health, newer, support, records, looked } =
             self.plan_fleets(&checked, (&targets, &unread, &under_way), &policy, runtime, (memory, begun))?;
         under_way.extend(plan.fleets.iter().filter_map(|fleet| match fleet.reach {
             Reach::UnderWay { since } => Some((fleet.fleet.clone(), since)),
@@ -242,6 +245,7 @@ impl Installation {
             health,
             newer,
             support,
+            records,
             looked,
             under_way,
             announced,
@@ -368,17 +372,20 @@ impl Installation {
             }
         };
         let (mut parts, mut unknown, mut health) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let (mut newer, mut support) = (NewerVersions::new(), BTreeMap::new());
+        let (mut newer, mut support, mut records) = (NewerVersions::new(), BTreeMap::new(), BTreeMap::new());
         for (fleet, done) in fleets.iter().zip(parallel::map(&fleets, part)) {
             let (part, of_nobody, of_fleet) = done?;
             newer.extend(part.newer().clone());
             support.insert(fleet.clone(), part.support().clone());
+            if !part.records().is_empty() {
+                records.insert(fleet.clone(), part.records().clone());
+            }
             parts.push(part);
             unknown.extend(of_nobody);
             health.insert(fleet.clone(), of_fleet);
         }
         let (plan, looked) = (planner.finish(parts), looked.into_inner());
-        Ok(PlannedFleets { plan, unknown, health, newer, support, looked })
+        Ok(PlannedFleets { plan, unknown, health, newer, support, records, looked })
     }
 
     fn policy(&self, now: Timestamp, pauses: Pauses) -> Policy {

@@ -7,6 +7,7 @@ pub mod http;
 mod limits;
 mod malformed_requests;
 mod notify;
+mod records;
 mod reload;
 mod socket;
 mod tls;

@@ -10,8 +10,8 @@ use super::exposition::{Histogram, MetricsText};
 use crate::catalog::Status;
 use crate::component::probe::{ProbeLevel, ProbeReport};
 use crate::execute::{ExecutionProgress, ExecutionReport};
-use crate::names::{self, ResourceKey};
-use crate::plan::{Verb, Waiting};
+use crate::names::{self, FleetKey, ResourceKey};
+use crate::plan::{RecordCounts, RecordState, Verb, Waiting};
 use crate::round::{Health, Round};
 use crate::target;
 
@@ -67,6 +67,8 @@ pub(super) struct ProcessMetrics {
     waiting_resources: u64,
     errors: u64,
     certificates_end: Option<Timestamp>,
+    /// How the DNS records of each fleet stand. A fleet on which a plan is being carried out keeps its counts.
+    records: BTreeMap<FleetKey, RecordCounts>,
     rounds: Counts<RoundOutcome>,
     durations: Histogram,
     looked: u64,
@@ -106,6 +108,8 @@ impl ProcessMetrics {
         self.looked += round.looked as u64;
         self.errors = u64::from(round.plan.summary.errors);
         self.certificates_end = round.checked.catalog.certificates_end;
+        self.records.retain(|fleet, _| round.under_way.contains(fleet));
+        self.records.extend(round.records.clone());
         self.waiting.clear();
         self.waiting_resources = u64::from(round.plan.summary.waiting);
         for change in round.plan.changes().filter(|change| !change.waiting.is_empty()) {
@@ -246,6 +250,15 @@ impl ProcessMetrics {
             "streamfleet_certificate_expiry_timestamp_seconds",
             "When the first certificate of a base domain in the specs ends, in seconds since 1970; +Inf without certificates.",
             self.certificates_end.map_or("+Inf".to_owned(), |ends| ends.as_second().to_string()),
+        );
+        let by_state = RecordState::ALL.map(|state| {
+            (state.word(), self.records.values().map(|counts| count(counts, state)).sum::<u64>())
+        });
+        page.by(
+            "state",
+            "streamfleet_dns_records",
+            "DNS records that Streamfleet keeps, by state.",
+            by_state,
         );
         page.value(
             "streamfleet_source_last_success_timestamp_seconds",

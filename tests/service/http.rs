@@ -89,7 +89,7 @@ fn answered(mut stream: impl Read) -> Answer {
 }
 
 /// The samples of a page by name and labels, after the page was checked against the text format.
-fn samples(page: &str) -> BTreeMap<String, f64> {
+pub fn samples(page: &str) -> BTreeMap<String, f64> {
     let (mut help, mut types, mut samples) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
     let mut current = String::new();
     assert!(page.ends_with('\n'));
@@ -151,6 +151,7 @@ fn metrics_follow_what_is_there_and_what_was_done() {
         (format!("streamfleet_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION")), 1.0),
         ("streamfleet_fleets{status=\"Healthy\"}".to_owned(), 1.0),
         ("streamfleet_fleets{status=\"Failed\"}".to_owned(), 0.0),
+        ("streamfleet_dns_records{state=\"kept\"}".to_owned(), 0.0),
         ("streamfleet_changes_total{verb=\"create\"}".to_owned(), 5.0),
         ("streamfleet_failures_total".to_owned(), 0.0),
         ("streamfleet_steps_total{verb=\"create\",outcome=\"failed\"}".to_owned(), 0.0),

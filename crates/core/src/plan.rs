@@ -50,6 +50,7 @@ pub use model::json::{InvalidPlan, schema};
 pub use model::observed::{Observed, ObservedFleet, ObservedObject, Reach, ResourceMark};
 pub use model::part::NewerVersions;
 pub use model::part::{FleetPart, UnchangedFleet};
+pub use model::record_state::{RecordCounts, RecordState};
 pub use model::remark::Remark;
 pub use model::site::{DryRun, DryRuns, FleetInputs};
 pub use model::{

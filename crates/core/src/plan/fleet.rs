@@ -8,6 +8,7 @@ use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::plan::compare::diff::{Differences, TargetContents, differences};
 use crate::plan::compare::upgrade::Upgrades;
 use crate::plan::model::part::{FleetPart, Repair, UnchangedFleet};
+use crate::plan::model::record_state::{self, RecordCounts};
 use crate::plan::model::site::FleetInputs;
 use crate::plan::model::troubles::TroubleCauses;
 use crate::plan::preflight::{self, FleetSupport, PreflightFacts};
@@ -54,6 +55,11 @@ impl FleetComparison {
 
     fn differs(&self, resource: &ResourceKey) -> bool {
         self.differences.get(resource).is_some_and(|differences| !differences.found.is_empty())
+    }
+
+    fn records(&self, site: &FleetInputs) -> RecordCounts {
+        let found = self.differences.values().flat_map(|differences| &differences.found);
+        record_state::count(site, &self.reach, found.map(|it| &it.step.object))
     }
 
     fn is_quiet(&self) -> bool {
@@ -116,6 +122,7 @@ pub(super) fn plan_one_fleet(
         && upgrades.are_over()
         && here == site.all_owners()
         && all_are_named(world, &owners);
+    let records = look.records(site);
     let FleetOutcome { plan, problems, lacks, troubles, approved, repairs } =
         plan(world, site.fleet, look, &owners, ObservationSource::Now(site, facts, &upgrades));
     let here = here.into_iter().cloned().collect();
@@ -127,6 +134,7 @@ pub(super) fn plan_one_fleet(
         lacks,
         newer: newer.clone(),
         support: support.clone(),
+        records: records.clone(),
         awaits_operator: *awaits_operator,
     });
     let newer = newer.clone();
@@ -141,6 +149,7 @@ pub(super) fn plan_one_fleet(
         cluster,
         newer,
         support,
+        records,
         troubles,
         approved,
         repairs,
@@ -163,7 +172,7 @@ pub(super) fn plan_unchanged_fleet(
     let FleetOutcome { plan, problems, troubles, approved, repairs, .. } =
         plan(world, fleet, look, &owners, ObservationSource::Before(&quiet.lacks));
     let (observed, newer) = (quiet.observed.clone(), quiet.newer.clone());
-    let support = quiet.support.clone();
+    let (support, records) = (quiet.support.clone(), quiet.records.clone());
     let quiet = Some(quiet.clone());
     let fleet = fleet.clone();
     let cluster = None;
@@ -176,6 +185,7 @@ pub(super) fn plan_unchanged_fleet(
         cluster,
         newer,
         support,
+        records,
         troubles,
         approved,
         repairs,

@@ -9,6 +9,7 @@ pub(super) mod only;
 pub(super) mod order;
 pub(super) mod part;
 mod pauses;
+pub(super) mod record_state;
 pub(super) mod remark;
 pub(super) mod site;
 mod sizes;

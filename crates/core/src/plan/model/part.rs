@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::Condition;
 use crate::names::{Digest, FleetKey, ResourceKey};
+use crate::plan::model::record_state::RecordCounts;
 use crate::plan::model::troubles::TroubleCauses;
 use crate::plan::model::{Change, FleetPlan};
 use crate::plan::preflight::FleetSupport;
@@ -26,6 +27,7 @@ pub struct FleetPart {
     pub(in crate::plan) cluster: Option<String>,
     pub(in crate::plan) newer: NewerVersions,
     pub(in crate::plan) support: FleetSupport,
+    pub(in crate::plan) records: RecordCounts,
     /// The known causes of its clusters' trouble.
     pub(in crate::plan) troubles: TroubleCauses,
     /// Resources with approved changes, including those that still wait for their turn.
@@ -51,6 +53,11 @@ impl FleetPart {
         &self.support
     }
 
+    /// Returns how its DNS records stand.
+    pub fn records(&self) -> &RecordCounts {
+        &self.records
+    }
+
     /// Whether planning needs preflight facts: a change is planned there, or the cluster lacked something before.
     pub fn needs_facts(&self) -> bool {
         let changes = self.plan.iter().flat_map(|plan| &plan.changes);
@@ -70,6 +77,7 @@ pub struct UnchangedFleet {
     pub(in crate::plan) lacks: Vec<Condition>,
     pub(in crate::plan) newer: NewerVersions,
     pub(in crate::plan) support: FleetSupport,
+    pub(in crate::plan) records: RecordCounts,
     /// Whether one of its clusters waits for an operator that supports a newer version of Kafka.
     pub(in crate::plan) awaits_operator: bool,
 }
