@@ -14,11 +14,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::support::knot::Knot;
+use crate::support::knot::{Knot, SECRET};
 use crate::support::names::{ACCOUNT, DOMAIN, MANAGED, certificate, fields, keep};
 use crate::support::pebble::Pebble;
 use crate::support::serve::Serve;
-use crate::support::{Tree, files};
+use crate::support::{MANAGED as EXAMPLE, Tree, files};
 
 const PLAN: &str = "plan tree --config config.toml";
 const APPLY: &str = "apply tree --yes --config config.toml";
@@ -119,6 +119,28 @@ fn a_base_domain_without_a_certificate_gets_one_and_its_clusters_follow() {
     }
     let mode = fs::metadata(tree.path().join(KEPT)).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn the_example_gets_a_certificate_for_both_clusters() {
+    let knot = Knot::start();
+    let pebble = Pebble::start(knot.address, QUARTER);
+    let tree = Tree::example(EXAMPLE);
+    let domain = "acme/base-domains/kafka.example.com.yaml";
+    for file in ["organizations.yaml", domain, FLEET] {
+        tree.write(file, tree.read(file).replace("example.com", "example.test"));
+    }
+    tree.edit(ACCOUNT, "ns1.example.com", &format!("127.0.0.1:{}", knot.address.port()));
+    tree.edit(ACCOUNT, "RXhhbXBsZU9ubHlSZmMyMTM2S2V5MDAwMDAwMDAwMDA=", SECRET);
+    let settings = tree.read("streamfleet.toml");
+    let (_, policy) = settings.split_once("[policy]").unwrap();
+    set(&tree, &format!("{}[policy]{policy}", pebble.settings(pebble.address.port())));
+    tree.run(APPLY).expect(3);
+    tree.run(APPLY).expect(0).says(&["+ cluster billing", "+ cluster orders"]);
+    tree.run(PLAN).expect(0).says(&["Nothing to do"]);
+    let issued = chain(&tree, "orders");
+    assert!(issued.ends_with(&pebble.root()), "{issued}");
+    assert_eq!((chain(&tree, "billing"), pebble.orders()), (issued, 1));
 }
 
 #[test]

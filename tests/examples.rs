@@ -4,7 +4,7 @@
 use serde_json::Value;
 use streamfleet::render::yaml::to_yaml;
 
-use crate::support::{Tree, stable, stories, without_own};
+use crate::support::{MANAGED, Tree, stable, stories, without_own};
 
 #[test]
 fn every_example_is_planned_applied_and_then_done() {
@@ -19,6 +19,16 @@ fn every_example_is_planned_applied_and_then_done() {
         tree.run("plan tree").expect(0).says(&["Nothing to do"]);
         tree.run("apply tree --yes").expect(0).says(&["Nothing to do"]);
     }
+}
+
+/// What it gets by its settings is in `tests/acme.rs`.
+#[test]
+fn the_example_of_a_domain_that_looks_after_itself_is_planned_without_asking_anybody() {
+    let tree = Tree::example(MANAGED);
+    tree.run("validate tree --config tree/streamfleet.toml").expect(0).says(&["no problems found."]);
+    let plan = tree.run("plan tree --config tree/streamfleet.toml").expect(3);
+    insta::assert_snapshot!(format!("plan_{MANAGED}"), stable(&(plan.out + &plan.err)));
+    assert!(!tree.path().join(".streamfleet").exists(), "a dry run leaves nothing behind");
 }
 
 /// All written manifests as one text, without values unique to the installation.
