@@ -61,13 +61,17 @@ pub(super) fn of(output_dir: &Utf8Path, config: &Config, checked: &Checked, kept
 /// its own organization.
 fn zones(config: &Config, checked: &Checked) -> BTreeMap<Identifier, DnsZones> {
     let mut zones: BTreeMap<Identifier, BTreeMap<Domain, KeptZone>> = BTreeMap::new();
+    // All domains of an account share what is known of it.
+    let mut logins: BTreeMap<(&Identifier, Option<&Identifier>), Result<DnsLogin, String>> = BTreeMap::new();
     for resource in checked.catalog.resources.values() {
         let Spec::BaseDomain(domain) = &resource.spec else { continue };
         if !domain.dns_provider.is_kept() {
             continue;
         }
         let Some(derived) = domain.derived_domain() else { continue };
-        let kept = KeptZone { zone: domain.zone(), login: login(config, checked, domain) };
+        let account = (&domain.organization, domain.cloud_account.as_ref());
+        let login = logins.entry(account).or_insert_with(|| login(config, checked, domain)).clone();
+        let kept = KeptZone { zone: domain.zone(), login };
         zones.entry(domain.organization.clone()).or_default().insert(derived, kept);
     }
     zones.into_iter().map(|(organization, domains)| (organization, DnsZones::new(domains))).collect()

@@ -1,6 +1,7 @@
 //! Requests to services beside the fleets: by TLS, within limits of time and size, and without following redirects.
 
 use std::error::Error;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +44,17 @@ pub enum HttpsFault {
     Denied(DeniedAddress),
     Connection(String),
     Silent(Duration),
+}
+
+/// A clause.
+impl fmt::Display for HttpsFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HttpsFault::Denied(denied) => write!(f, "its address {denied}"),
+            HttpsFault::Connection(why) => f.write_str(why),
+            HttpsFault::Silent(time) => write!(f, "no whole answer within {} s", time.as_secs()),
+        }
+    }
 }
 
 impl HttpsClient {

@@ -90,7 +90,7 @@ fn each_mistake_has_its_words() {
     knot.update(&format!("add {CHALLENGE}. 60 CNAME elsewhere.example.net."));
     tree.write(ACCOUNT, account);
     tree.run(APPLY).expect(1).says(&[
-        "the server took a text for `_acme-challenge.acme.kafka.example.test` and doesn't have it, as where there is a CNAME",
+        "a text that was added to `_acme-challenge.acme.kafka.example.test` isn't there, as where there is a CNAME",
     ]);
     knot.update(&format!("del {CHALLENGE}. CNAME"));
     renewal::forget_pauses(&tree);

@@ -137,7 +137,7 @@ fn a_renewal_restarts_one_cluster_after_the_other_in_the_window_as_the_plan_said
     assert_eq!(CLUSTERS.map(|cluster| held(&plane, cluster)), [before.clone(), before.clone()]);
 
     // A window opens while the daemon runs.
-    let window = minute_after(30);
+    let window = minute_after(60);
     let soon = opens(&tree, &pebble, window);
     let serve = Serve::start(&tree, SERVE);
     for cluster in CLUSTERS {
@@ -152,6 +152,7 @@ fn a_renewal_restarts_one_cluster_after_the_other_in_the_window_as_the_plan_said
             plans_again(&serve);
             let others = CLUSTERS[number + 1..].iter().filter(|other| has_new(other));
             assert_eq!(others.count(), 0, "{}", serve.log());
+            assert!(CLUSTERS[..=number].iter().all(|cluster| has_new(cluster)), "{}", serve.log());
         };
         serve.says(&[" is ", &resource, "to=Updating", "doesn't use the new certificate yet"]);
         if number == 0 {

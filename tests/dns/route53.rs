@@ -97,7 +97,7 @@ async fn each_refusal_of_route_53_is_told_apart() {
 
     route53.refuse(1, 403, "AccessDenied");
     let fault = refusal(ours(), "example.test", HOST).await;
-    assert_eq!(fault.to_string(), "the access key may not do that (403)");
+    assert_eq!(fault.to_string(), "the access key may not do that: Rate exceeded");
     assert!(fault.hint().contains("`route53:ChangeResourceRecordSets`"), "{}", fault.hint());
     route53.refuse(1, 400, "Unheard");
     let fault = refusal(ours(), "example.test", HOST).await;
@@ -109,8 +109,14 @@ async fn each_refusal_of_route_53_is_told_apart() {
     assert!(fault.to_string().ends_with(" at Route 53"), "{fault}");
     route53.set_clock_ahead(SignedDuration::ZERO);
 
-    // A private zone of the same name is for those inside; two public ones are one too many.
+    // A private zone is for those inside; two public ones are one too many.
     route53.add_zone("example.test", true);
+    route53.add_zone("example.net", true);
+    let fault = refusal(ours(), "example.net", "a.example.net").await;
+    assert_eq!(
+        fault.to_string(),
+        "the hosted zone `example.net` is private: clients elsewhere don't find its names"
+    );
     write(&zones(&route53), HOST, &address(1), ("one", None)).await.unwrap();
     assert_eq!(route53.answers(HOST, "A"), ["192.0.2.1"]);
     route53.add_zone("example.test", false);
@@ -160,7 +166,7 @@ async fn a_plan_asks_for_all_names_of_a_domain_at_once() {
     for _ in 0..3 {
         assert_eq!(
             see(&refused, HOST).await.unwrap_err().to_string(),
-            "the access key may not do that (403)"
+            "the access key may not do that: Rate exceeded"
         );
     }
     assert_eq!(route53.asked().len(), 1);
@@ -173,7 +179,25 @@ async fn names_with_records_of_other_kinds_belong_to_somebody() {
     route53.set(HOST, "MX", &["10 mail.example.test."]);
     let taken = write(&zones, HOST, &address(1), ("one", None)).await;
     assert_eq!(taken, Err(RecordFault::Foreign));
+    let seen = see_now(&zones, HOST).await.unwrap().unwrap();
+    assert_eq!(seen.owner.as_deref(), Some("a record of kind MX"));
     route53.remove(HOST, "MX");
+    // Of a routing policy, a plan would show addresses alone.
+    route53.route(HOST, "A", "blue", "192.0.2.51");
+    route53.route(HOST, "A", "green", "192.0.2.52");
+    let seen = see_now(&zones, HOST).await.unwrap().unwrap();
+    assert_eq!(seen.owner.as_deref(), Some("a routing policy of Route 53"));
+    let adopted = write(&zones, HOST, &address(1), ("one", Some(&seen.identity()))).await;
+    assert_eq!(adopted, Err(RecordFault::Foreign));
+    assert_eq!(route53.answers(HOST, "A"), ["192.0.2.51", "192.0.2.52"]);
+    route53.remove(HOST, "A");
+    // A record of another kind that is made in the same moment.
+    route53.make_after_next_change(HOST, "AAAA", "2001:db8::7");
+    assert_eq!(write(&zones, HOST, &address(1), ("one", None)).await, Err(RecordFault::Foreign));
+    assert_eq!(route53.answers(HOST, "AAAA"), ["2001:db8::7"]);
+    assert!(route53.answers(HOST, "A").is_empty());
+    assert!(route53.answers(&format!("_streamfleet.{HOST}"), "TXT").is_empty());
+    route53.remove(HOST, "AAAA");
     // Records of AWS's own kind have no values.
     let by_alias: fn(&Route53) = |route53| route53.lead(HOST, "lb.example.net");
     let by_name: fn(&Route53) = |route53| route53.set(HOST, "CNAME", &["lb.example.net."]);
@@ -217,8 +241,18 @@ async fn a_challenge_stands_beside_those_of_others_until_all_servers_have_it() {
     let fault = add_challenge(&zones, &domain, "ours").await.unwrap_err();
     assert_eq!(
         fault.to_string(),
-        format!("the server took a text for `{CHALLENGE}` and doesn't have it, as where there is a CNAME")
+        format!("a text that was added to `{CHALLENGE}` isn't there, as where there is a CNAME")
     );
+    route53.remove(CHALLENGE, "CNAME");
+
+    // Some tools make each text a record of its own.
+    route53.route(CHALLENGE, "TXT", "theirs", "\"theirs\"");
+    let fault = add_challenge(&zones, &domain, "ours").await.unwrap_err();
+    assert_eq!(
+        fault.to_string(),
+        format!("the texts of `{CHALLENGE}` have a routing policy or an alias, so none can be added")
+    );
+    assert_eq!(route53.answers(CHALLENGE, "TXT"), ["\"theirs\""]);
 }
 
 #[tokio::test]
@@ -284,7 +318,7 @@ fn the_names_of_a_fleet_are_kept_in_its_account() {
     route53.refuse(100, 403, "AccessDenied");
     serve(&plane, BOOTSTRAP, json!([{"ip": "192.0.2.20"}]));
     run(APPLY).expect(0).says(&[
-        "the DNS records of example.test can't be read, and stay as they are: the access key may not do that (403)",
+        "the DNS records of example.test can't be read, and stay as they are: the access key may not do that: Rate exceeded",
     ]);
     route53.refuse(0, 0, "");
     run(APPLY).expect(0);

@@ -61,7 +61,7 @@ impl HttpClient for Http {
             let (parts, body) = request.into_parts();
             let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
             let answer = client.send(Request::from_parts(parts, Full::from(body))).await;
-            let (parts, body) = answer.map_err(|fault| other(words(fault)))?.into_parts();
+            let (parts, body) = answer.map_err(|fault| other(fault.to_string()))?.into_parts();
             // An authority describes its errors; another server has pages for them.
             if !parts.status.is_success() && serde_json::from_slice::<Value>(&body).is_err() {
                 return Err(other(format!("it answers with status {}", parts.status)));
@@ -86,13 +86,5 @@ fn other(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
 }
 
 fn unreached(fault: HttpsFault) -> AcmeFault {
-    other(words(fault)).into()
-}
-
-fn words(fault: HttpsFault) -> String {
-    match fault {
-        HttpsFault::Denied(denied) => denied.to_string(),
-        HttpsFault::Connection(why) => why,
-        HttpsFault::Silent(time) => format!("no whole answer within {} s", time.as_secs()),
-    }
+    other(fault.to_string()).into()
 }

@@ -66,7 +66,7 @@ impl DnsFault {
             DnsFault::Connection(_)
                 | DnsFault::Silent(_)
                 | DnsFault::Closed
-                | DnsFault::Route53(Route53Fault::Unreached(_) | Route53Fault::Busy)
+                | DnsFault::Route53(Route53Fault::Unreached(_) | Route53Fault::Busy | Route53Fault::Slow(_))
         )
     }
 
@@ -137,12 +137,27 @@ impl fmt::Display for DnsFault {
             DnsFault::Route53(fault) => fault.fmt(f),
             DnsFault::Taken => f.write_str("the name is taken"),
             DnsFault::Hidden(name) => {
-                write!(
-                    f,
-                    "the server took a text for `{name}` and doesn't have it, as where there is a CNAME"
-                )
+                write!(f, "a text that was added to `{name}` isn't there, as where there is a CNAME")
             }
             DnsFault::Changed => f.write_str("the name's records changed since they were seen"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_by_its_code_is_told_apart() {
+        for (code, expected) in [
+            (ResponseCode::NotZone, "the name isn't within the zone (NOTZONE)"),
+            (ResponseCode::NotAuth, "the server doesn't let the key change this (NOTAUTH)"),
+            (ResponseCode::Refused, "the server refuses it (REFUSED)"),
+            (ResponseCode::ServFail, "the server failed (SERVFAIL)"),
+            (ResponseCode::NotImp, "the server answers `Not Implemented`"),
+        ] {
+            assert_eq!(DnsFault::of_code(code).to_string(), expected);
         }
     }
 }

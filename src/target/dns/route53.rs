@@ -75,6 +75,11 @@ impl Route53Login {
         }
     }
 
+    /// The name of the access key.
+    pub(super) fn key(&self) -> Option<String> {
+        AwsLogin::read(&self.keys).map(|login| login.key)
+    }
+
     pub fn trusting(self, roots: RootCertStore) -> Route53Login {
         Route53Login { roots: Some(roots), ..self }
     }
@@ -98,11 +103,6 @@ impl<'z> Route53Zone<'z> {
 
     pub async fn swap(&self, host: &str, before: &SeenHost, after: &SeenRecord) -> Result<(), DnsFault> {
         let is_new = before.record == SeenRecord::default();
-        let unmet = || if is_new { DnsFault::Taken } else { DnsFault::Changed };
-        // There may be records of another kind.
-        if is_new && !before.sets.is_empty() {
-            return Err(unmet());
-        }
         let beside = owner_host(host);
         let is_replaced = |set: &&RecordSet| match set.kind.as_str() {
             "A" | "AAAA" | "CNAME" => set.name == host,
@@ -112,18 +112,29 @@ impl<'z> Route53Zone<'z> {
         let gone = before.sets.iter().filter(is_replaced);
         let mut made = sets_of(host, &after.records);
         made.extend(after.owner.iter().map(|owner| RecordSet::new(&beside, "TXT", TTL, &[quoted(owner)])));
+        let unmet = if is_new { DnsFault::Taken } else { DnsFault::Changed };
+        let changed = self.change(gone, &made, unmet).await;
         self.login.known.forget();
-        self.change(gone, &made, unmet()).await.map(drop)
+        changed?;
+        // A batch compares only what it deletes and makes: somebody may have made a record of another kind meanwhile.
+        let of_others =
+            |set: &RecordSet| !made.iter().any(|own| (&own.name, &own.kind) == (&set.name, &set.kind));
+        if is_new && self.observe(host).await?.sets.iter().any(of_others) {
+            self.change(made.iter(), &[], DnsFault::Changed).await?;
+            return Err(DnsFault::Taken);
+        }
+        Ok(())
     }
 
     pub async fn add_text(&self, name: &str, text: &str) -> Result<(), DnsFault> {
         for _ in 0..TRIES {
-            let before = self.set_at(name, "TXT").await?;
+            let before = self.texts(name).await?;
             let mut values = before.as_ref().map(|set| set.values.clone()).unwrap_or_default();
             if !values.contains(&quoted(text)) {
                 values.push(quoted(text));
             }
-            let after = RecordSet::new(name, "TXT", TTL, &values);
+            let ttl = before.as_ref().and_then(|set| set.ttl).unwrap_or(TTL);
+            let after = RecordSet::new(name, "TXT", ttl, &values);
             // A text that is there already is made again: only then it can be waited for.
             match self.change(before.iter(), &[after], DnsFault::Changed).await {
                 Err(DnsFault::Changed) => {}
@@ -131,21 +142,22 @@ impl<'z> Route53Zone<'z> {
                 Ok(change) => return self.spread(&change).await,
             }
         }
-        Err(match self.set_at(name, "CNAME").await? {
-            Some(_) => DnsFault::Hidden(name.to_owned()),
-            None => DnsFault::Changed,
+        Err(match self.sets_at(name, "CNAME").await?.is_empty() {
+            false => DnsFault::Hidden(name.to_owned()),
+            true => DnsFault::Changed,
         })
     }
 
     pub async fn remove_text(&self, name: &str, text: &str) -> Result<(), DnsFault> {
         for _ in 0..TRIES {
-            let Some(before) = self.set_at(name, "TXT").await? else { return Ok(()) };
+            let Some(before) = self.texts(name).await? else { return Ok(()) };
             let others: Vec<String> =
                 before.values.iter().filter(|value| **value != quoted(text)).cloned().collect();
             if others.len() == before.values.len() {
                 return Ok(());
             }
-            let after = (!others.is_empty()).then(|| RecordSet::new(name, "TXT", TTL, &others));
+            let ttl = before.ttl.unwrap_or(TTL);
+            let after = (!others.is_empty()).then(|| RecordSet::new(name, "TXT", ttl, &others));
             match self.change([&before].into_iter(), after.as_slice(), DnsFault::Changed).await {
                 Err(DnsFault::Changed) => {}
                 changed => return changed.map(drop),
@@ -154,13 +166,22 @@ impl<'z> Route53Zone<'z> {
         Err(DnsFault::Changed)
     }
 
+    /// Returns the texts of a name, to which another one can be added.
+    async fn texts(&self, name: &str) -> Result<Option<RecordSet>, DnsFault> {
+        let mut found = self.sets_at(name, "TXT").await?;
+        match found.iter().any(|set| set.is_routed || set.alias.is_some()) {
+            true => Err(Route53Fault::Routed(name.to_owned()).into()),
+            false => Ok(found.pop()),
+        }
+    }
+
     pub async fn authorities(&self, name: &str) -> Result<Vec<CaaProperty>, DnsFault> {
         // `0 issuewild "ca.example.com"`
         let property = |value: &String| {
             let (tag, value) = value.split_once(' ')?.1.split_once(' ')?;
             Some(CaaProperty { tag: tag.to_owned(), value: value.trim().trim_matches('"').to_owned() })
         };
-        let found = self.set_at(name, "CAA").await?;
+        let found = self.sets_at(name, "CAA").await?;
         Ok(found.iter().flat_map(|set| &set.values).filter_map(property).collect())
     }
 
@@ -178,30 +199,42 @@ impl<'z> Route53Zone<'z> {
 }
 
 impl SeenHost {
+    /// Records that nobody can be asked about, such as those of a routing policy, have an owner, so that they aren't taken
+    /// over.
     fn of(host: &str, sets: Vec<RecordSet>) -> SeenHost {
         let beside = owner_host(host);
         let sets: Vec<RecordSet> =
             sets.into_iter().filter(|set| set.name == host || set.name == beside).collect();
-        let mut record = SeenRecord::default();
+        let (mut record, mut other) = (SeenRecord::default(), None);
         for set in &sets {
-            match set.kind.as_str() {
-                "A" | "AAAA" if set.name == host => {
-                    let addresses = set.values.iter().filter_map(|value| value.parse::<IpAddr>().ok());
-                    record.records.addresses.extend(addresses);
-                    // A record of AWS's own kind leads to another name.
-                    record.records.alias = set.alias.clone().or(record.records.alias);
-                }
-                "CNAME" if set.name == host => {
-                    let alias = set.values.first().map(|value| answer::plain(value));
-                    record.records.alias = alias.or(record.records.alias);
-                }
+            let alias = match set.kind.as_str() {
                 "TXT" if set.name == beside => {
                     let whole = set.values.iter().map(|value| unquoted(value)).collect::<Vec<_>>().join(" ");
                     record.owner = Some(whole.chars().take(super::LONGEST_OWNER).collect());
+                    continue;
                 }
+                _ if set.is_routed => {
+                    other = Some("a routing policy of Route 53".to_owned());
+                    continue;
+                }
+                "A" | "AAAA" if set.name == host => {
+                    let addresses = set.values.iter().filter_map(|value| value.parse::<IpAddr>().ok());
+                    record.records.addresses.extend(addresses);
+                    set.alias.clone()
+                }
+                "CNAME" if set.name == host => set.values.first().map(|value| answer::plain(value)),
+                kind => {
+                    other = Some(format!("a record of kind {kind}"));
+                    continue;
+                }
+            };
+            match (&record.records.alias, alias) {
+                (Some(one), Some(another)) if *one != another => other = Some("several aliases".to_owned()),
+                (None, Some(alias)) => record.records.alias = Some(alias),
                 _ => {}
             }
         }
+        record.owner = record.owner.or(other);
         SeenHost { record, sets }
     }
 }

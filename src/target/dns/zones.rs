@@ -34,11 +34,11 @@ pub enum DnsLogin {
 }
 
 impl DnsLogin {
-    /// What is asked, so that logins of the same server share what is known of it.
+    /// What is asked, and as whom if that counts: logins of the same place share what is known of it.
     fn place(&self) -> String {
         match self {
             DnsLogin::Rfc2136(login) => format!("{}:{}", login.host, login.port),
-            DnsLogin::Route53(login) => login.endpoint.clone(),
+            DnsLogin::Route53(login) => format!("{} {}", login.endpoint, login.key().unwrap_or_default()),
         }
     }
 }
@@ -81,7 +81,7 @@ impl DnsZones {
         let place = login.place();
         match &found {
             Err(fault) if fault.is_silence() => {
-                tracing::debug!(place, ?fault, "DNS server isn't reached");
+                tracing::debug!(?login, ?fault, "DNS server isn't reached");
                 drop(locked(&self.recent.0).insert(place, (Instant::now(), fault.clone())));
             }
             _ => drop(locked(&self.recent.0).remove(&place)),

@@ -14,7 +14,7 @@ use super::{KubeError, KubernetesTarget};
 use crate::catalog::{Condition, RecordedObject, ResolvedCluster};
 use crate::component::COMPONENTS;
 use crate::component::dns_records::{
-    FoundHosts, HostRecords, NODES, NameSource, OWNER, gateway_key, of_gateway, of_nodes, of_service,
+    FAILING, FoundHosts, HostRecords, NODES, NameSource, OWNER, gateway_key, of_gateway, of_nodes, of_service,
 };
 use crate::names::{Json, ObjectKey, ResourceKey};
 use crate::plan::{ObservedFleet, ObservedObject};
@@ -48,7 +48,7 @@ impl KubernetesTarget {
             fleet.objects.extend(object.map(|object| (key.clone(), object)));
         }
         fleet.conditions.extend(failing.into_iter().map(|(zone, fault)| Condition {
-            kind: "DnsFailing".to_owned(),
+            kind: FAILING.to_owned(),
             degraded: true,
             message: format!(
                 "the DNS records of {zone} can't be read, and stay as they are: {fault}; {}",

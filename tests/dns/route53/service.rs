@@ -39,6 +39,8 @@ struct State {
     /// The batches that were done, and how often each has been asked for.
     changes: BTreeMap<String, u32>,
     asked: Vec<String>,
+    /// What somebody makes right after the next batch.
+    next: Option<(String, &'static str, &'static str)>,
     /// What the next requests are answered with.
     refusals: Vec<(u16, &'static str)>,
     ahead: SignedDuration,
@@ -99,6 +101,11 @@ impl Route53 {
         self.state().first().lead(name, target);
     }
 
+    /// One of several records of a name.
+    pub fn route(&self, name: &str, kind: &str, identifier: &str, value: &str) {
+        self.state().first().route(name, kind, identifier, value);
+    }
+
     pub fn remove(&self, name: &str, kind: &str) {
         self.state().first().take(name, kind);
     }
@@ -115,6 +122,10 @@ impl Route53 {
     /// The requests since the last call.
     pub fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.state().asked)
+    }
+
+    pub fn make_after_next_change(&self, name: &str, kind: &'static str, value: &'static str) {
+        self.state().next = Some((name.to_owned(), kind, value));
     }
 
     pub fn refuse(&self, times: usize, status: u16, code: &'static str) {
@@ -164,6 +175,9 @@ impl State {
             ("GET", ["2013-04-01", "hostedzone", id, "rrset"]) => Ok(self.zone(id)?.list(&query)),
             ("POST", ["2013-04-01", "hostedzone", id, "rrset"]) => {
                 self.zone(id)?.change(std::str::from_utf8(body).unwrap())?;
+                if let Some((name, kind, value)) = self.next.take() {
+                    self.first().put(&name, kind, &[value]);
+                }
                 let change = format!("C{:04}", self.changes.len());
                 self.changes.insert(change.clone(), 0);
                 Ok(of_change(&change, false))

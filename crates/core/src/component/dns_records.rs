@@ -34,6 +34,9 @@ const API_VERSION: &str = "dns.streamfleet.io/v1";
 /// The key of an observed record's body with what it says of its owner, if that isn't us.
 pub const OWNER: &str = "owner";
 
+/// The condition of a fleet whose records can't be read.
+pub const FAILING: &str = "DnsFailing";
+
 /// The most addresses that a name gets. A load balancer has one or two for each zone.
 const MAX_ADDRESSES: usize = 16;
 

@@ -13,8 +13,12 @@ pub struct RecordSet {
     pub name: String,
     pub kind: String,
     pub values: Vec<String>,
-    /// The name that a record leads to that has no values, as Route 53 has for its own services.
+    /// In seconds; none of a record that leads to a service of AWS.
+    pub ttl: Option<u32>,
+    /// The name of such a service.
     pub alias: Option<String>,
+    /// Whether it is one of several of its name and kind, by weight, place or health.
+    pub is_routed: bool,
     /// The whole element.
     pub xml: String,
 }
@@ -29,7 +33,7 @@ impl RecordSet {
         }
         xml.push_str("</ResourceRecords></ResourceRecordSet>");
         let (name, kind, values) = (name.to_owned(), kind.to_owned(), values.to_vec());
-        RecordSet { name, kind, values, alias: None, xml }
+        RecordSet { name, kind, values, ttl: Some(ttl), alias: None, is_routed: false, xml }
     }
 
     fn read(node: Node<'_, '_>) -> Option<RecordSet> {
@@ -40,7 +44,9 @@ impl RecordSet {
             name: plain(text(node, "Name")?),
             kind: text(node, "Type")?.to_owned(),
             values: values.filter_map(|record| text(record, "Value").map(str::to_owned)).collect(),
+            ttl: text(node, "TTL").and_then(|ttl| ttl.parse().ok()),
             alias: alias.map(plain),
+            is_routed: child(node, "SetIdentifier").is_some(),
             xml: node.document().input_text().get(node.range())?.to_owned(),
         })
     }
@@ -66,7 +72,7 @@ pub fn page(document: &str) -> Result<Page, Route53Fault> {
     })
 }
 
-/// Returns the zone of a name among a list of them: the public one, if there is a private one, too.
+/// Returns the public zone of a name among a list of zones. A private one of that name is another zone.
 pub fn zone_of(document: &str, name: &str) -> Result<String, Route53Fault> {
     let document = read(document)?;
     let zones = child(document.root_element(), "HostedZones").ok_or(Route53Fault::Unreadable)?;
@@ -76,8 +82,9 @@ pub fn zone_of(document: &str, name: &str) -> Result<String, Route53Fault> {
     };
     let (private, public): (Vec<_>, Vec<_>) = of_name.partition(is_private);
     match (public.as_slice(), private.as_slice()) {
-        ([zone], _) | ([], [zone]) => id(text(*zone, "Id")),
+        ([zone], _) => id(text(*zone, "Id")),
         ([], []) => Err(Route53Fault::NoZone(name.to_owned())),
+        ([], _) => Err(Route53Fault::Private(name.to_owned())),
         _ => Err(Route53Fault::Ambiguous(name.to_owned())),
     }
 }
@@ -97,7 +104,9 @@ pub fn error(document: &str) -> Option<(String, String)> {
         Some(error) => (error, text(error, "Code")?),
         None => (child(root, "Messages")?, root.tag_name().name()),
     };
-    Some((code.to_owned(), text(of, "Message").unwrap_or_default().to_owned()))
+    let messages = of.children().filter(|node| node.tag_name().name() == "Message");
+    let messages: Vec<&str> = messages.filter_map(|message| message.text()).collect();
+    Some((code.to_owned(), messages.join("; ")))
 }
 
 fn read(document: &str) -> Result<Document<'_>, Route53Fault> {

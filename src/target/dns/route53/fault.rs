@@ -27,12 +27,19 @@ pub enum Route53Fault {
         ours: Timestamp,
         theirs: Timestamp,
     },
-    Forbidden,
+    /// In its own words.
+    Forbidden(String),
     NoZone(String),
+    /// The only zone of that name is private.
+    Private(String),
     /// Several zones have that name.
     Ambiguous(String),
+    /// The texts of that name are routed or lead elsewhere, so that none can be added.
+    Routed(String),
     /// It was asked too often, or failed, each time that it was asked.
     Busy,
+    /// All names of a domain weren't told in time.
+    Slow(Duration),
     /// Not all of its servers have a change.
     Pending(Duration),
     Refused {
@@ -45,7 +52,11 @@ pub enum Route53Fault {
 impl Route53Fault {
     pub fn refused(status: StatusCode, code: &str, message: &str) -> Route53Fault {
         let code = if code.is_empty() { String::new() } else { format!("{code}: ") };
-        Route53Fault::Refused { status, why: one_line(&format!("{code}{message}"), LONGEST).into_owned() }
+        Route53Fault::Refused { status, why: words(&format!("{code}{message}")) }
+    }
+
+    pub fn forbidden(message: &str) -> Route53Fault {
+        Route53Fault::Forbidden(words(message))
     }
 
     pub fn hint(&self) -> &'static str {
@@ -66,17 +77,21 @@ impl Route53Fault {
                 "put other keys into `credentials` of the cloud account: of a user, without a session token"
             }
             Route53Fault::Clock { .. } => "set the clock of this host, for example with an NTP client",
-            Route53Fault::Forbidden => {
+            Route53Fault::Forbidden(_) => {
                 "allow the keys `route53:ListHostedZonesByName`, `route53:ListResourceRecordSets`, \
                  `route53:ChangeResourceRecordSets` and `route53:GetChange`"
             }
             Route53Fault::NoZone(_) => {
                 "name the hosted zone that has the domain in `dns_base_domain`, and an account that has it in `cloud_account`"
             }
+            Route53Fault::Private(_) => "make a public hosted zone, or name another one in `dns_base_domain`",
             Route53Fault::Ambiguous(_) => {
                 "keep one of them, or name a zone in `dns_base_domain` that there is once"
             }
-            Route53Fault::Busy | Route53Fault::Pending(_) => "nothing is to be done: it is tried again",
+            Route53Fault::Routed(_) => "make them a simple record, without a routing policy and an alias",
+            Route53Fault::Busy | Route53Fault::Slow(_) | Route53Fault::Pending(_) => {
+                "nothing is to be done: it is tried again"
+            }
             Route53Fault::Refused { .. } => "resolve what Route 53 reports",
         }
     }
@@ -94,10 +109,19 @@ impl fmt::Display for Route53Fault {
             Route53Fault::Clock { ours, theirs } => {
                 write!(f, "it is {ours} on this host, and {theirs} at Route 53")
             }
-            Route53Fault::Forbidden => f.write_str("the access key may not do that (403)"),
+            Route53Fault::Forbidden(why) => write!(f, "the access key may not do that: {why}"),
             Route53Fault::NoZone(name) => write!(f, "the account has no hosted zone `{name}`"),
+            Route53Fault::Private(name) => {
+                write!(f, "the hosted zone `{name}` is private: clients elsewhere don't find its names")
+            }
             Route53Fault::Ambiguous(name) => write!(f, "the account has several hosted zones `{name}`"),
+            Route53Fault::Routed(name) => {
+                write!(f, "the texts of `{name}` have a routing policy or an alias, so none can be added")
+            }
             Route53Fault::Busy => f.write_str("Route 53 is asked too often, or fails"),
+            Route53Fault::Slow(time) => {
+                write!(f, "Route 53 didn't tell all names of the domain within {} s", time.as_secs())
+            }
             Route53Fault::Pending(time) => {
                 write!(f, "not all servers of Route 53 had the change within {} s", time.as_secs())
             }
@@ -111,12 +135,12 @@ impl fmt::Display for Route53Fault {
 
 impl From<HttpsFault> for Route53Fault {
     fn from(fault: HttpsFault) -> Route53Fault {
-        Route53Fault::Unreached(match fault {
-            HttpsFault::Denied(denied) => denied.to_string(),
-            HttpsFault::Connection(why) => why,
-            HttpsFault::Silent(time) => format!("no answer within {} s", time.as_secs()),
-        })
+        Route53Fault::Unreached(fault.to_string())
     }
+}
+
+fn words(told: &str) -> String {
+    one_line(told, LONGEST).into_owned()
 }
 
 impl From<Route53Fault> for DnsFault {

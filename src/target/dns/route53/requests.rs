@@ -56,9 +56,10 @@ impl Route53Zone<'_> {
         Err(Route53Fault::Unreadable.into())
     }
 
-    pub(super) async fn set_at(&self, name: &str, kind: &str) -> Result<Option<RecordSet>, DnsFault> {
-        let Page { sets, .. } = self.page(&format!("name={name}.&type={kind}"), 1).await?;
-        Ok(sets.into_iter().find(|set| set.name == name && set.kind == kind))
+    /// Returns the records of a name and a kind: several sets if they are routed.
+    pub(super) async fn sets_at(&self, name: &str, kind: &str) -> Result<Vec<RecordSet>, DnsFault> {
+        let Page { sets, .. } = self.page(&format!("name={name}.&type={kind}"), PAGE).await?;
+        Ok(sets.into_iter().filter(|set| set.name == name && set.kind == kind).collect())
     }
 
     async fn page(&self, from: &str, most: usize) -> Result<Page, DnsFault> {
@@ -159,12 +160,13 @@ impl Route53Zone<'_> {
                 Route53Fault::Clock { ours, theirs }
             }
             "InvalidClientTokenId" => Route53Fault::UnknownKey,
-            "SignatureDoesNotMatch" => Route53Fault::WrongSecret,
+            // Its text can have what was signed in it.
+            "SignatureDoesNotMatch" | "InvalidSignatureException" => Route53Fault::WrongSecret,
             "ExpiredToken" | "ExpiredTokenException" => Route53Fault::Expired,
             "Throttling" | "ThrottlingException" | "PriorRequestNotComplete" => Route53Fault::Busy,
             "NoSuchHostedZone" => Route53Fault::NoZone(self.zone.to_string()),
             _ if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => Route53Fault::Busy,
-            "AccessDenied" | "AccessDeniedException" => Route53Fault::Forbidden,
+            "AccessDenied" | "AccessDeniedException" => Route53Fault::forbidden(&message),
             _ => Route53Fault::refused(status, &code, &message),
         };
         Refusal { fault, code, message }
@@ -192,7 +194,7 @@ impl From<Refusal> for DnsFault {
 
 /// Whether a batch wasn't made because a record is there that should not be, or isn't as it was told.
 fn is_unmet(message: &str) -> bool {
-    message.contains("Tried to ") || message.contains("conflicts with other records")
+    ["Tried to ", "conflict", "other RRSets exist"].iter().any(|words| message.contains(words))
 }
 
 fn is_at_or_below(next: &str, name: &str, below: &str) -> bool {

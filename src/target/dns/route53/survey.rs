@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::{RecordSet, Route53Fault, Route53Zone};
 use crate::names::Domain;
@@ -17,6 +17,9 @@ use crate::target::https::{HttpsClient, HttpsLimits, roots_of_host};
 /// How long what a domain has is believed.
 const FRESH: Duration = Duration::from_secs(10);
 
+/// The longest time for all names of a domain. A fleet isn't planned if looking at it takes two minutes.
+const LONGEST: Duration = Duration::from_secs(60);
+
 /// A page has 300 records.
 const LIMITS: HttpsLimits = HttpsLimits { time: Duration::from_secs(10), size: 4 << 20 };
 
@@ -25,13 +28,14 @@ pub struct Known {
     https: OnceLock<HttpsClient>,
     zones: Mutex<BTreeMap<Domain, String>>,
     /// The records of whole domains.
-    surveys: Mutex<BTreeMap<String, Survey>>,
+    surveys: Mutex<BTreeMap<String, Arc<Mutex<Option<Survey>>>>>,
     /// When records were last changed from here.
     changed: std::sync::Mutex<Option<Instant>>,
 }
 
 struct Survey {
-    at: Instant,
+    begun: Instant,
+    ended: Instant,
     found: Result<Arc<SetsByName>, DnsFault>,
 }
 
@@ -47,34 +51,37 @@ impl Known {
 impl Route53Zone<'_> {
     /// Returns what a host name has. All names of its domain are asked for at once.
     pub async fn survey(&self, host: &str) -> Result<SeenRecord, DnsFault> {
-        let known = &self.login.known;
         let domain = host.split_once('.').map_or(host, |(_, domain)| domain);
-        // Others wait for the same answer meanwhile.
-        let mut surveys = known.surveys.lock().await;
-        let changed = *locked(&known.changed);
-        let is_fresh = |survey: &&Survey| {
-            survey.at.elapsed() < FRESH && changed.is_none_or(|changed| survey.at > changed)
-        };
-        let found = match surveys.get(domain).filter(is_fresh) {
-            Some(survey) => survey.found.clone(),
-            None => {
-                let at = Instant::now();
-                let found = self.sets_within(domain).await.map(|sets| {
-                    let mut by_name = SetsByName::new();
-                    for set in sets {
-                        by_name.entry(set.name.clone()).or_default().push(set);
-                    }
-                    Arc::new(by_name)
-                });
-                surveys.insert(domain.to_owned(), Survey { at, found: found.clone() });
-                found
-            }
-        };
-        drop(surveys);
-        let sets = found?;
+        let sets = self.sets_of_domain(domain).await?;
         let own = [host.to_owned(), owner_host(host)];
         let own = own.iter().filter_map(|name| sets.get(name)).flatten().cloned().collect();
         Ok(SeenHost::of(host, own).record)
+    }
+
+    async fn sets_of_domain(&self, domain: &str) -> Result<Arc<SetsByName>, DnsFault> {
+        let known = &self.login.known;
+        let survey = Arc::clone(known.surveys.lock().await.entry(domain.to_owned()).or_default());
+        // Others wait for the same answer meanwhile.
+        let mut survey = survey.lock().await;
+        let changed = *locked(&known.changed);
+        let is_fresh = |survey: &&Survey| {
+            survey.ended.elapsed() < FRESH && changed.is_none_or(|changed| survey.begun > changed)
+        };
+        if let Some(survey) = survey.as_ref().filter(is_fresh) {
+            return survey.found.clone();
+        }
+        let begun = Instant::now();
+        let listed = timeout(LONGEST, self.sets_within(domain)).await;
+        let listed = listed.unwrap_or_else(|_| Err(Route53Fault::Slow(LONGEST).into()));
+        let found = listed.map(|sets| {
+            let mut by_name = SetsByName::new();
+            for set in sets {
+                by_name.entry(set.name.clone()).or_default().push(set);
+            }
+            Arc::new(by_name)
+        });
+        *survey = Some(Survey { begun, ended: Instant::now(), found: found.clone() });
+        found
     }
 
     pub(super) async fn zone_id(&self) -> Result<String, DnsFault> {

@@ -10,8 +10,8 @@ use super::document;
 /// The most records of a page.
 const PAGE: usize = 300;
 
-/// The name as it is sorted, and the kind.
-type Key = (String, String);
+/// The name as it is sorted, the kind, and what tells routed records of the same name apart.
+type Key = (String, String, String);
 
 pub struct Zone {
     pub name: String,
@@ -84,36 +84,54 @@ impl Zone {
     pub fn put(&mut self, name: &str, kind: &str, values: &[&str]) {
         let values = values.iter().map(|value| (*value).to_owned()).collect();
         let set = Set { name: format!("{name}."), ttl: Some("300".to_owned()), values, alias: None };
-        self.sets.insert((sort_key(name), kind.to_owned()), set);
+        self.sets.insert((sort_key(name), kind.to_owned(), String::new()), set);
+    }
+
+    /// One of several records of a name.
+    pub fn route(&mut self, name: &str, kind: &str, identifier: &str, value: &str) {
+        let values = [value.to_owned()].into();
+        let set = Set { name: format!("{name}."), ttl: Some("60".to_owned()), values, alias: None };
+        self.sets.insert((sort_key(name), kind.to_owned(), identifier.to_owned()), set);
     }
 
     /// A record that leads to a load balancer of AWS.
     pub fn lead(&mut self, name: &str, target: &str) {
         let alias = Some(target.to_owned());
         let set = Set { name: format!("{name}."), ttl: None, values: BTreeSet::new(), alias };
-        self.sets.insert((sort_key(name), "A".to_owned()), set);
+        self.sets.insert((sort_key(name), "A".to_owned(), String::new()), set);
     }
 
     pub fn take(&mut self, name: &str, kind: &str) {
-        self.sets.remove(&(sort_key(name), kind.to_owned()));
+        let name = sort_key(name);
+        self.sets.retain(|(other, its_kind, _), _| *other != name || its_kind != kind);
     }
 
     pub fn values(&self, name: &str, kind: &str) -> Vec<String> {
-        let set = self.sets.get(&(sort_key(name), kind.to_owned()));
-        set.into_iter().flat_map(|set| set.values.clone()).collect()
+        let name = sort_key(name);
+        let found = self.sets.iter().filter(|((other, its_kind, _), _)| *other == name && its_kind == kind);
+        found.flat_map(|(_, set)| set.values.clone()).collect()
     }
 
     pub fn list(&self, query: &BTreeMap<String, String>) -> String {
         let from = (
             query.get("name").map(|name| sort_key(name)).unwrap_or_default(),
             query.get("type").cloned().unwrap_or_default(),
+            query.get("identifier").cloned().unwrap_or_default(),
         );
         let most = query.get("maxitems").map_or(PAGE, |most| most.parse::<usize>().unwrap().min(PAGE));
         let mut rest = self.sets.range(from..);
-        let page: String = rest.by_ref().take(most).map(|((_, kind), set)| set.element(kind)).collect();
-        let next = rest.next().map(|((_, kind), set)| {
+        let page: String = rest
+            .by_ref()
+            .take(most)
+            .map(|((_, kind, identifier), set)| set.element(kind, identifier))
+            .collect();
+        let next = rest.next().map(|((_, kind, identifier), set)| {
+            let identifier = match identifier.is_empty() {
+                true => String::new(),
+                false => format!("<NextRecordIdentifier>{identifier}</NextRecordIdentifier>"),
+            };
             format!(
-                "<IsTruncated>true</IsTruncated><NextRecordName>{}</NextRecordName><NextRecordType>{kind}</NextRecordType>",
+                "<IsTruncated>true</IsTruncated><NextRecordName>{}</NextRecordName><NextRecordType>{kind}</NextRecordType>{identifier}",
                 set.name
             )
         });
@@ -151,7 +169,8 @@ impl Zone {
             let alias = text("DNSName").ok().map(|name| name.trim_end_matches('.').to_owned());
             let ttl = if alias.is_some() { None } else { Some(text("TTL")?.to_owned()) };
             let set = Set { name, ttl, values, alias };
-            let key = (sort_key(&set.name), kind.to_owned());
+            let identifier = text("SetIdentifier").unwrap_or_default().to_owned();
+            let key = (sort_key(&set.name), kind.to_owned(), identifier);
             let told = format!("resource record set [name='{}', type='{kind}']", set.name);
             match (action, sets.get(&key)) {
                 ("CREATE", Some(_)) => {
@@ -188,8 +207,20 @@ impl Zone {
                 "RRSet with DNS name {name} is not permitted in zone {zone}."
             )));
         }
-        let mut others = sets.keys().filter(|(other, _)| *other == key).map(|(_, kind)| kind.as_str());
-        if others.any(|other| (other == "CNAME") != (kind == "CNAME")) {
+        let others = || sets.keys().filter(|(other, _, _)| *other == key).map(|(_, kind, _)| kind.as_str());
+        // A simple record can't be beside routed ones.
+        if others().any(|other| other == kind) {
+            return Err(Refused::batch(&format!(
+                "RRSet with DNS name {name}, type {kind} cannot be created as other RRSets exist with the same name and type."
+            )));
+        }
+        if kind != "CNAME" && others().any(|other| other == "CNAME") {
+            return Err(Refused::batch(&format!(
+                "RRSet of type {kind} with DNS name {name} is not permitted because a conflicting RRSet of type CNAME with the \
+                 same DNS name already exists in zone {zone}."
+            )));
+        }
+        if others().any(|other| (other == "CNAME") != (kind == "CNAME")) {
             return Err(Refused::batch(&format!(
                 "RRSet of type {kind} with DNS name {name} is not permitted as it conflicts with other records with the \
                  same DNS name in zone {zone}."
@@ -211,7 +242,7 @@ impl Zone {
 }
 
 impl Set {
-    fn element(&self, kind: &str) -> String {
+    fn element(&self, kind: &str, identifier: &str) -> String {
         let record = |value: &String| format!("<ResourceRecord><Value>{value}</Value></ResourceRecord>");
         let values: String = self.values.iter().map(record).collect();
         // Route 53 writes wildcards so.
@@ -226,7 +257,13 @@ impl Set {
                 self.ttl.as_deref().unwrap_or_default()
             ),
         };
-        format!("<ResourceRecordSet><Name>{name}</Name><Type>{kind}</Type>{content}</ResourceRecordSet>\n  ")
+        let routing = match identifier.is_empty() {
+            true => String::new(),
+            false => format!("<SetIdentifier>{identifier}</SetIdentifier><Weight>1</Weight>"),
+        };
+        format!(
+            "<ResourceRecordSet><Name>{name}</Name><Type>{kind}</Type>{routing}{content}</ResourceRecordSet>\n  "
+        )
     }
 }
 

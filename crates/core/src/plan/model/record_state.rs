@@ -37,33 +37,33 @@ impl RecordState {
     }
 }
 
-/// Counts the DNS records of a fleet; none while a plan is being carried out there, and none of a folder, which has no load
-/// balancers. `differing` are the objects that aren't as they should be.
+/// Counts the DNS records of a fleet; none while a plan is being carried out there or it isn't reached, and none of a folder,
+/// which has no load balancers. `differing` are the objects that aren't as they should be.
 pub(in crate::plan) fn count<'k>(
     site: &FleetInputs,
     reach: &Reach,
     differing: impl Iterator<Item = &'k ObjectKey>,
 ) -> RecordCounts {
     let mut counts = RecordCounts::new();
-    let is_folder = *reach == Reach::Reached && site.observed.is_some_and(|fleet| fleet.cluster.is_none());
-    if is_folder || matches!(reach, Reach::UnderWay { .. }) {
+    let Some(observed) = site.observed.filter(|fleet| fleet.cluster.is_some()) else { return counts };
+    if *reach != Reach::Reached {
         return counts;
     }
+    let is_failing = observed.conditions.iter().any(|condition| condition.kind == dns_records::FAILING);
     let is_record = |key: &&ObjectKey| dns_records::is_record(key);
     let differing: BTreeSet<&ObjectKey> = differing.filter(is_record).collect();
     let desired = site.desired.into_iter().flat_map(|manifests| manifests.keys());
     let recorded = site.recorded.into_iter().flat_map(|fleet| fleet.objects.keys());
-    let listed = site.observed.into_iter().flat_map(|fleet| fleet.inventory.keys());
+    let listed = observed.inventory.keys();
     let known: BTreeSet<&ObjectKey> = desired.chain(recorded).chain(listed).filter(is_record).collect();
-    let undecided = site.observed.into_iter().flat_map(|fleet| &fleet.undecided);
-    let undecided: BTreeSet<&ObjectKey> = undecided.filter(is_record).collect();
+    let undecided: BTreeSet<&ObjectKey> = observed.undecided.iter().filter(is_record).collect();
     for record in known.union(&undecided) {
-        let there = site.observed.and_then(|fleet| fleet.objects.get(*record));
-        let state = match there {
-            _ if *reach != Reach::Reached => RecordState::Unknown,
+        let state = match observed.objects.get(*record) {
             Some(there) if !there.ours => RecordState::Foreign,
             // One that isn't known has never been made: it has no address yet.
-            None if undecided.contains(record) && known.contains(record) => RecordState::Unknown,
+            None if is_failing && undecided.contains(record) && known.contains(record) => {
+                RecordState::Unknown
+            }
             _ if undecided.contains(record) || differing.contains(record) => RecordState::Waiting,
             _ => RecordState::Kept,
         };
