@@ -1,7 +1,5 @@
-//! Requests to services with the API of AWS: the keys, and the signature by which a service knows them.
+//! Requests to services with the API of AWS: the signature by which a service knows the keys.
 
-mod login;
 mod signature;
 
-pub use login::AwsLogin;
 pub use signature::{AwsScope, sign};

@@ -12,10 +12,11 @@ use hyper::body::Bytes;
 use jiff::Timestamp;
 use secrecy::SecretString;
 
-use super::aws::{AwsLogin, AwsScope, sign};
+use super::aws::{AwsScope, sign};
 use super::https::{HttpsClient, HttpsLimits, roots_of_host};
 use crate::catalog::BucketPlace;
 use crate::config::AddressRange;
+use crate::spec::aws_keys::AwsKeys;
 pub use fault::BucketError;
 use fault::{Answered, BucketFault};
 
@@ -29,7 +30,7 @@ const FIRST_REGION: &str = "us-east-1";
 pub struct BucketClient<'p> {
     place: &'p BucketPlace,
     endpoint: Uri,
-    login: AwsLogin,
+    keys: AwsKeys,
     https: HttpsClient,
 }
 
@@ -59,10 +60,10 @@ impl<'p> BucketClient<'p> {
         allowed: &[AddressRange],
     ) -> Result<BucketClient<'p>, BucketError> {
         let failed = |fault| BucketError::new(place, fault);
-        let login = AwsLogin::read(credentials).ok_or_else(|| failed(BucketFault::NoKeys))?;
+        let keys = AwsKeys::parse(credentials).map_err(|_| failed(BucketFault::NoKeys))?;
         let endpoint: Uri = place.endpoint.parse().map_err(|_| failed(BucketFault::NoUrl))?;
         let https = HttpsClient::new(roots_of_host(), allowed, LIMITS);
-        Ok(BucketClient { place, endpoint, login, https: https.map_err(|fault| failed(fault.into()))? })
+        Ok(BucketClient { place, endpoint, keys, https: https.map_err(|fault| failed(fault.into()))? })
     }
 
     /// Looks whether there is a bucket of that name.
@@ -189,7 +190,7 @@ impl<'p> BucketClient<'p> {
             .body(body)
             .map_err(|_| BucketFault::NoUrl)?;
         let scope = AwsScope { service: AwsScope::S3, region: &self.place.region, time: Timestamp::now() };
-        sign(&mut request, &self.login, scope).ok_or(BucketFault::NoKeys)?;
+        sign(&mut request, &self.keys, scope).ok_or(BucketFault::NoKeys)?;
         Ok(request.map(Full::from))
     }
 }

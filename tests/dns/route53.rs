@@ -78,7 +78,7 @@ async fn each_refusal_of_route_53_is_told_apart() {
             with_keys(&route53, "[other]\n"),
             "example.test",
             HOST,
-            "the credentials of the cloud account have no access keys",
+            "the credentials of the cloud account can't be used: it has no section `[default]`",
             "`[default]`",
         ),
         (
@@ -124,7 +124,13 @@ async fn each_refusal_of_route_53_is_told_apart() {
     assert_eq!(fault.to_string(), "the account has several hosted zones `example.test`");
     let untrusted = Route53Login::new(&account(None), Some(route53.url()), ours().keys);
     let fault = refusal(untrusted, "example.test", HOST).await;
-    assert!(fault.to_string().starts_with("Route 53 can't be reached: invalid peer certificate"), "{fault}");
+    assert!(
+        fault.to_string().starts_with(&format!(
+            "Route 53 can't be reached at {}: invalid peer certificate",
+            route53.url()
+        )),
+        "{fault}"
+    );
 }
 
 #[tokio::test]
@@ -134,6 +140,15 @@ async fn what_is_asked_too_often_is_asked_again_a_little_later() {
     route53.refuse(2, 400, "Throttling");
     write(&zones, HOST, &address(1), ("one", None)).await.unwrap();
     assert_eq!(route53.answers(HOST, "A"), ["192.0.2.1"]);
+    let elsewhere = |url: &str| {
+        let keys = format!("[default]\naws_access_key_id={KEY}\naws_secret_access_key={SECRET}\n");
+        Route53Login::new(&account(None), Some(url.to_owned()), keys.into())
+    };
+    for url in ["http://localhost:1", "localhost:1"] {
+        let fault = refusal(elsewhere(url), "example.test", HOST).await;
+        assert_eq!(fault.to_string(), format!("Route 53 can't be reached at {url}: that is no https URL"));
+        assert!(fault.hint().contains("`AWS_ENDPOINT_URL_ROUTE_53`"), "{}", fault.hint());
+    }
     route53.refuse(1, 400, "PriorRequestNotComplete");
     write(&zones, HOST, &address(2), ("one", None)).await.unwrap();
     assert_eq!(route53.serial(), 2);

@@ -1,5 +1,6 @@
 //! Spec documents as Rust types. Reading reports every problem of every file at once.
 
+pub mod aws_keys;
 mod base_domain;
 pub mod broker_option;
 pub mod certificate;

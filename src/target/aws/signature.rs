@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use secrecy::ExposeSecret as _;
 use sha2::{Digest as _, Sha256};
 
-use super::AwsLogin;
+use crate::spec::aws_keys::AwsKeys;
 
 /// AWS refuses settings of a bucket without a digest of their text.
 const CHECKSUM: &str = "x-amz-checksum-sha256";
@@ -34,7 +34,7 @@ impl AwsScope<'_> {
 }
 
 /// Signs a request; `None` if the keys have characters that no header may have.
-pub fn sign(request: &mut Request<String>, login: &AwsLogin, scope: AwsScope<'_>) -> Option<()> {
+pub fn sign(request: &mut Request<String>, keys: &AwsKeys, scope: AwsScope<'_>) -> Option<()> {
     let mut settings = SigningSettings::default();
     if scope.service == AwsScope::S3 {
         if !request.body().is_empty() {
@@ -46,9 +46,9 @@ pub fn sign(request: &mut Request<String>, login: &AwsLogin, scope: AwsScope<'_>
         settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
         settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
     }
-    let token = login.token.as_ref().map(|token| token.expose_secret().to_owned());
-    let secret = login.secret.expose_secret();
-    let identity = Credentials::new(login.key.as_str(), secret, token, None, "streamfleet").into();
+    let token = keys.token.as_ref().map(|token| token.expose_secret().to_owned());
+    let secret = keys.secret.expose_secret();
+    let identity = Credentials::new(keys.id.as_str(), secret, token, None, "streamfleet").into();
     let params = SigningParams::builder()
         .identity(&identity)
         .region(scope.region)

@@ -66,7 +66,12 @@ impl DnsFault {
             DnsFault::Connection(_)
                 | DnsFault::Silent(_)
                 | DnsFault::Closed
-                | DnsFault::Route53(Route53Fault::Unreached(_) | Route53Fault::Busy | Route53Fault::Slow(_))
+                | DnsFault::Route53(
+                    Route53Fault::Unreached { .. }
+                        | Route53Fault::Failed(_)
+                        | Route53Fault::Busy
+                        | Route53Fault::Slow(_)
+                )
         )
     }
 

@@ -22,7 +22,7 @@ use super::{CaaProperty, DnsFault, SeenHost, SeenRecord, TTL, owner_host};
 use crate::component::dns_records::HostRecords;
 use crate::names::Domain;
 use crate::spec::CloudAccount;
-use crate::target::aws::AwsLogin;
+use crate::spec::aws_keys::AwsKeys;
 pub use answer::RecordSet;
 pub use fault::Route53Fault;
 use survey::Known;
@@ -77,7 +77,7 @@ impl Route53Login {
 
     /// The name of the access key.
     pub(super) fn key(&self) -> Option<String> {
-        AwsLogin::read(&self.keys).map(|login| login.key)
+        AwsKeys::parse(&self.keys).ok().map(|keys| keys.id)
     }
 
     pub fn trusting(self, roots: RootCertStore) -> Route53Login {
@@ -87,13 +87,13 @@ impl Route53Login {
 
 pub struct Route53Zone<'z> {
     login: &'z Route53Login,
-    keys: AwsLogin,
+    keys: AwsKeys,
     zone: &'z Domain,
 }
 
 impl<'z> Route53Zone<'z> {
     pub fn new(login: &'z Route53Login, zone: &'z Domain) -> Result<Route53Zone<'z>, DnsFault> {
-        let keys = AwsLogin::read(&login.keys).ok_or(Route53Fault::NoKeys)?;
+        let keys = AwsKeys::parse(&login.keys).map_err(Route53Fault::NoKeys)?;
         Ok(Route53Zone { login, keys, zone })
     }
 

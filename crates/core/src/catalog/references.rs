@@ -2,10 +2,11 @@
 //! resource is reported exactly as one that doesn't exist.
 
 use crate::catalog::draft::{CatalogDraft, CatalogFinding, EffectiveSpec, ReferenceTarget};
-use crate::catalog::{Hold, buckets, hosts, topics, versions};
+use crate::catalog::{Hold, OpenedSecret, buckets, hosts, topics, versions};
 use crate::config::UnitCatalogue;
-use crate::names::{Identifier, Kind, ResourceKey};
+use crate::names::{Identifier, Kind, ResourceKey, SecretRef};
 use crate::problem::Problem;
+use crate::spec::aws_keys::AwsKeys;
 use crate::spec::{
     BaseDomain, CloudProvider, Cluster, Document, Fleet, Organization, Role, Spec, TenancyMode, ZoneCount,
 };
@@ -95,18 +96,30 @@ impl ReferenceCheck {
             let target = ResourceKey::new(Kind::CloudAccount, &document.key.organization, account.as_str());
             let found = self.follow(draft, "/cloud_account", &target).map(|settled| &settled.spec);
             let Some(Spec::CloudAccount(account)) = found else { return };
-            if let Some(needed) = domain.dns_provider.account()
-                && account.provider != needed
-            {
+            let Some(needed) = domain.dns_provider.account() else { return };
+            let name = &account.identifier;
+            let (problem, label) = if account.provider != needed {
                 let (what, wanted) = match needed {
                     CloudProvider::Aws => ("isn't of AWS", "aws"),
                     _ => ("is of no DNS server", "rfc2136"),
                 };
-                let message = format!("cloud account `{}` {what}", account.identifier);
-                let hint = format!("name a cloud account with `provider: {wanted}`");
-                let problem = Problem::error("other-account", message).hint(hint);
-                self.findings.push(CatalogFinding::new("/cloud_account", "is of another provider", problem));
-            }
+                let problem = Problem::error("other-account", format!("cloud account `{name}` {what}"))
+                    .hint(format!("name a cloud account with `provider: {wanted}`"));
+                (problem, "is of another provider")
+            } else if needed == CloudProvider::Aws
+                && let Some(OpenedSecret::Value { value, .. }) =
+                    draft.secrets.opened.get(&credentials(&target))
+                && let Err(why) = AwsKeys::parse(value)
+            {
+                let message =
+                    format!("the credentials of cloud account `{name}` can't be used for Route 53: {why}");
+                let hint = "write a section `[default]` with `aws_access_key_id` and `aws_secret_access_key`, each on a line \
+                            of its own, without quotes and comments";
+                (Problem::error("bad-key", message).hint(hint), "has no access keys")
+            } else {
+                return;
+            };
+            self.findings.push(CatalogFinding::new("/cloud_account", label, problem));
         }
     }
 
@@ -466,4 +479,8 @@ fn listed(names: &[String]) -> String {
         shown.push(format!("{} more", names.len() - SHOWN));
     }
     shown.join(", ")
+}
+
+fn credentials(account: &ResourceKey) -> SecretRef {
+    SecretRef { resource: account.clone(), field: "credentials".to_owned() }
 }

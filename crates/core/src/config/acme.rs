@@ -46,7 +46,7 @@ fn ten() -> u32 {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Challenge {
     /// By a DNS record for each certificate, which Streamfleet adds and removes. The base domain needs
-    /// `dns_provider: rfc2136`.
+    /// `dns_provider: rfc2136` or `route53`.
     #[default]
     #[serde(rename = "dns-01")]
     Dns01,

@@ -28,7 +28,7 @@ pub struct CloudAccount {
     #[schemars(length(max = 2000), regex(pattern = r"^(https|dns)://[^\s]+$"), extend("x-expected" = "an https URL, or `dns://` with a host"), example = &"https://minio.example.com:9000")]
     pub endpoint: Option<String>,
     /// The access keys, in the format of an AWS credentials file: a `[default]` section with
-    /// `aws_access_key_id` and `aws_secret_access_key`. With `rfc2136`, the key as BIND's tools write it:
+    /// `aws_access_key_id` and `aws_secret_access_key`, and with `aws_session_token` if they are valid for some time. With `rfc2136`, the key as BIND's tools write it:
     /// `key "NAME" { algorithm hmac-sha256; secret "…"; };`.
     pub credentials: SecretValue,
 }

@@ -8,16 +8,18 @@ use jiff::Timestamp;
 
 use crate::names::one_line;
 use crate::target::dns::DnsFault;
-use crate::target::https::HttpsFault;
 
 /// The most of its own words that is passed on, in characters.
 const LONGEST: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route53Fault {
-    /// The credentials have no keys.
-    NoKeys,
-    Unreached(String),
+    /// What is wrong with the credentials, as a clause.
+    NoKeys(&'static str),
+    Unreached {
+        endpoint: String,
+        why: String,
+    },
     Unreadable,
     UnknownKey,
     WrongSecret,
@@ -36,8 +38,10 @@ pub enum Route53Fault {
     Ambiguous(String),
     /// The texts of that name are routed or lead elsewhere, so that none can be added.
     Routed(String),
-    /// It was asked too often, or failed, each time that it was asked.
+    /// It was asked too often, each time that it was asked.
     Busy,
+    /// It failed each time that it was asked.
+    Failed(StatusCode),
     /// All names of a domain weren't told in time.
     Slow(Duration),
     /// Not all of its servers have a change.
@@ -61,11 +65,13 @@ impl Route53Fault {
 
     pub fn hint(&self) -> &'static str {
         match self {
-            Route53Fault::NoKeys => {
+            Route53Fault::NoKeys(_) => {
                 "correct `credentials` of the cloud account: a section `[default]` with `aws_access_key_id` and \
                  `aws_secret_access_key`"
             }
-            Route53Fault::Unreached(_) => "check that this host reaches Route 53 by HTTPS",
+            Route53Fault::Unreached { .. } => {
+                "check that this host reaches it by HTTPS and trusts its certificate, and that `AWS_ENDPOINT_URL_ROUTE_53` names no other place"
+            }
             Route53Fault::Unreadable => {
                 "check that nothing between this host and Route 53 changes its answers"
             }
@@ -89,9 +95,10 @@ impl Route53Fault {
                 "keep one of them, or name a zone in `dns_base_domain` that there is once"
             }
             Route53Fault::Routed(_) => "make them a simple record, without a routing policy and an alias",
-            Route53Fault::Busy | Route53Fault::Slow(_) | Route53Fault::Pending(_) => {
-                "nothing is to be done: it is tried again"
-            }
+            Route53Fault::Busy
+            | Route53Fault::Failed(_)
+            | Route53Fault::Slow(_)
+            | Route53Fault::Pending(_) => "plan again a little later; `serve` does so by itself",
             Route53Fault::Refused { .. } => "resolve what Route 53 reports",
         }
     }
@@ -100,8 +107,12 @@ impl Route53Fault {
 impl fmt::Display for Route53Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Route53Fault::NoKeys => f.write_str("the credentials of the cloud account have no access keys"),
-            Route53Fault::Unreached(why) => write!(f, "Route 53 can't be reached: {why}"),
+            Route53Fault::NoKeys(why) => {
+                write!(f, "the credentials of the cloud account can't be used: {why}")
+            }
+            Route53Fault::Unreached { endpoint, why } => {
+                write!(f, "Route 53 can't be reached at {endpoint}: {why}")
+            }
             Route53Fault::Unreadable => f.write_str("the answer of Route 53 can't be read"),
             Route53Fault::UnknownKey => f.write_str("Route 53 doesn't know the access key"),
             Route53Fault::WrongSecret => f.write_str("the secret key isn't that of the access key"),
@@ -115,10 +126,11 @@ impl fmt::Display for Route53Fault {
                 write!(f, "the hosted zone `{name}` is private: clients elsewhere don't find its names")
             }
             Route53Fault::Ambiguous(name) => write!(f, "the account has several hosted zones `{name}`"),
+            Route53Fault::Failed(status) => write!(f, "Route 53 failed: {status}"),
             Route53Fault::Routed(name) => {
                 write!(f, "the texts of `{name}` have a routing policy or an alias, so none can be added")
             }
-            Route53Fault::Busy => f.write_str("Route 53 is asked too often, or fails"),
+            Route53Fault::Busy => f.write_str("Route 53 was asked too often"),
             Route53Fault::Slow(time) => {
                 write!(f, "Route 53 didn't tell all names of the domain within {} s", time.as_secs())
             }
@@ -130,12 +142,6 @@ impl fmt::Display for Route53Fault {
             }
             Route53Fault::Refused { status, why } => write!(f, "Route 53 answers {status} ({why})"),
         }
-    }
-}
-
-impl From<HttpsFault> for Route53Fault {
-    fn from(fault: HttpsFault) -> Route53Fault {
-        Route53Fault::Unreached(fault.to_string())
     }
 }
 

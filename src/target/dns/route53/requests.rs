@@ -108,7 +108,9 @@ impl Route53Zone<'_> {
         let mut attempt = 1;
         loop {
             match self.ask_once(&method, path, body).await {
-                Err(refusal) if refusal.fault == Route53Fault::Busy && attempt < ATTEMPTS => {
+                Err(Refusal { fault: Route53Fault::Busy | Route53Fault::Failed(_), .. })
+                    if attempt < ATTEMPTS =>
+                {
                     let pause = PAUSE * (1 << (attempt - 1));
                     sleep(pause + pause.mul_f64(fastrand::f64())).await;
                     attempt += 1;
@@ -120,7 +122,7 @@ impl Route53Zone<'_> {
 
     async fn ask_once(&self, method: &Method, path: &str, body: &str) -> Result<String, Refusal> {
         let request = self.request(method, path, body)?;
-        let answer = self.https()?.send(request).await.map_err(Route53Fault::from)?;
+        let answer = self.https()?.send(request).await.map_err(|fault| self.unreached(&fault.to_string()))?;
         let text = String::from_utf8_lossy(answer.body()).into_owned();
         match answer.status().is_success() {
             true => Ok(text),
@@ -134,9 +136,12 @@ impl Route53Zone<'_> {
         path: &str,
         body: &str,
     ) -> Result<Request<Full<hyper::body::Bytes>>, Route53Fault> {
-        let unreached = || Route53Fault::Unreached("its endpoint is no https URL".to_owned());
+        let unreached = || self.unreached("that is no https URL");
         let url = format!("{}{path}", self.login.endpoint.trim_end_matches('/'));
         let authority = url.parse::<Uri>().ok().and_then(|url| Some(url.authority()?.as_str().to_owned()));
+        if !url.starts_with("https://") {
+            return Err(unreached());
+        }
         let mut request = Request::builder()
             .method(method)
             .uri(&url)
@@ -145,8 +150,12 @@ impl Route53Zone<'_> {
             .map_err(|_| unreached())?;
         let scope =
             AwsScope { service: AwsScope::ROUTE53, region: self.login.region, time: (self.login.clock)() };
-        sign(&mut request, &self.keys, scope).ok_or(Route53Fault::NoKeys)?;
+        sign(&mut request, &self.keys, scope).ok_or(Route53Fault::NoKeys("they can't be sent"))?;
         Ok(request.map(Full::from))
+    }
+
+    pub(super) fn unreached(&self, why: &str) -> Route53Fault {
+        Route53Fault::Unreached { endpoint: self.login.endpoint.clone(), why: why.to_owned() }
     }
 
     fn refusal(&self, status: StatusCode, headers: &HeaderMap, text: &str) -> Refusal {
@@ -165,7 +174,8 @@ impl Route53Zone<'_> {
             "ExpiredToken" | "ExpiredTokenException" => Route53Fault::Expired,
             "Throttling" | "ThrottlingException" | "PriorRequestNotComplete" => Route53Fault::Busy,
             "NoSuchHostedZone" => Route53Fault::NoZone(self.zone.to_string()),
-            _ if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => Route53Fault::Busy,
+            _ if status == StatusCode::TOO_MANY_REQUESTS => Route53Fault::Busy,
+            _ if status.is_server_error() => Route53Fault::Failed(status),
             "AccessDenied" | "AccessDeniedException" => Route53Fault::forbidden(&message),
             _ => Route53Fault::refused(status, &code, &message),
         };

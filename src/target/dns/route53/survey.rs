@@ -101,7 +101,8 @@ impl Route53Zone<'_> {
         }
         let roots = self.login.roots.clone().unwrap_or_else(roots_of_host);
         // The endpoint is AWS's, or the administrator's.
-        let client = HttpsClient::new(roots, &crate::config::AddressRange::ALL, LIMITS)?;
+        let client = HttpsClient::new(roots, &crate::config::AddressRange::ALL, LIMITS)
+            .map_err(|fault| self.unreached(&fault.to_string()))?;
         Ok(known.https.get_or_init(|| client))
     }
 }
