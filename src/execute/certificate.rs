@@ -346,14 +346,16 @@ impl Issue<'_, '_> {
     fn failed(&self, before: Option<&IssueFailure>, fault: Fault) -> Result<StepFault, StateError> {
         let CertificateOrder { name, authority, basis, .. } = self.order;
         let message = format!("cannot get a certificate for {name} from {authority}: {}", fault.why);
-        if let Some((first, most)) = fault.pauses {
+        let Fault { why, mut hint, pauses, .. } = fault;
+        if let Some((first, most)) = pauses {
             let times = before.filter(|before| before.basis == *basis).map_or(0, |before| before.times) + 1;
             let pause = first.checked_mul(1 << (times - 1).min(12)).unwrap_or(most).min(most);
             let until = (self.run.clock)().checked_add(pause).unwrap_or(Timestamp::MAX);
-            let failure = IssueFailure { why: fault.why, basis: basis.clone(), times, until };
+            let failure = IssueFailure { why, hint: hint.clone(), basis: basis.clone(), times, until };
             self.change(|certificate| certificate.failure = Some(failure))?;
+            hint.push_str("; the plan says when the next attempt is made");
         }
-        Ok(StepFault { alone: true, ..StepFault::new(message, fault.hint) })
+        Ok(StepFault { alone: true, ..StepFault::new(message, hint) })
     }
 }
 

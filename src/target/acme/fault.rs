@@ -61,14 +61,10 @@ impl AcmeFault {
             AcmeFault::Unreached(_) => {
                 "check `acme.directory` and `acme.roots` in the settings, and the network"
             }
-            AcmeFault::Refused(_) => {
-                "do what the authority says; the plan says when the next attempt is made"
-            }
-            AcmeFault::Limited(_) => "wait; the plan says when the next attempt is made",
+            AcmeFault::Refused(_) => "do what the authority says",
+            AcmeFault::Limited(_) => "wait",
             AcmeFault::UnknownAccount => "nothing is to be done: the next attempt makes another account",
-            AcmeFault::Busy(_) | AcmeFault::Pending => {
-                "nothing is to be done: the order goes on where it is; the plan says when"
-            }
+            AcmeFault::Busy(_) | AcmeFault::Pending => "nothing is to be done: the order goes on where it is",
             AcmeFault::NoChallenge(_) => "choose another `challenge` under `[acme]` in the settings",
             AcmeFault::NoAccount => "restore a backup of the state",
             AcmeFault::Untrusted => "name the file of its root certificate in the settings: `acme.roots`",

@@ -36,6 +36,9 @@ pub struct IssuedCertificate {
 pub struct IssueFailure {
     /// As a clause.
     pub why: String,
+    /// The way out.
+    #[serde(default)]
+    pub hint: String,
     /// What the attempt was made with. With anything else, the next attempt needn't wait.
     pub basis: Digest,
     /// How many attempts in a row failed.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{ManagedCertificate, Resource};
+use crate::catalog::{IssueFailure, ManagedCertificate, Resource};
 use crate::names::Digest;
 use crate::plan::world::PlanContext;
 use crate::plan::{FieldChange, Waiting};
@@ -66,7 +66,10 @@ pub(super) fn of(world: &PlanContext, resource: &Resource) -> Option<(Certificat
         basis: basis.clone(),
     };
     let failure = failure.as_ref().filter(|failure| failure.until > now);
-    let failed = |why: &str| format!("cannot get a certificate for {name} from {authority}: {why}");
-    let waiting = failure.map(|it| Waiting::Retry { failed: failed(&it.why), until: it.until });
+    let waiting = failure.map(|IssueFailure { why, hint, until, .. }| {
+        let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
+        let failed = format!("cannot get a certificate for {name} from {authority}: {why}{hint}");
+        Waiting::Retry { failed, until: *until }
+    });
     Some((order, waiting))
 }

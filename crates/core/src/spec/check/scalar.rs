@@ -71,6 +71,14 @@ fn misfit(shape: &Shape, node: &Node<'_>, name: &str, length: usize) -> Box<Spec
         if shape.secret {
             finding.message = format!("`{name}`: expected {}, found another string", shape.expected);
         }
+        // DNS tools write names so.
+        let plain = node.scalar().and_then(|scalar| match scalar {
+            Scalar::String(text) => text.strip_suffix('.'),
+            _ => None,
+        });
+        if plain.zip(pattern.as_ref()).is_some_and(|(plain, pattern)| pattern.is_match(plain)) {
+            finding.hint = Some("remove the dot at its end".to_owned());
+        }
         if length == 0 && pattern.is_none() {
             finding.message = format!("`{name}` is empty");
             finding.hint = Some(format!("give `{name}` a value"));
@@ -93,6 +101,7 @@ fn unknown_value(
     text: &str,
 ) -> Box<SpecFinding> {
     let names = || values.iter().map(String::as_str);
+    let meant = nearest(text, names()).map(|value| format!("did you mean `{value}`?"));
     if let Some(driver) = driver.filter(|_| node.target.is_none()) {
         let verb = if values.len() == 1 { "is" } else { "are" };
         let available = shape::list(names(), "and");
@@ -100,10 +109,11 @@ fn unknown_value(
             "there is no driver for {driver} `{}` yet; {available} {verb} available",
             quote_untrusted(text)
         );
-        return Box::new(SpecFinding::new(node.span, "no-driver", message));
+        let finding = SpecFinding::new(node.span, "no-driver", message);
+        return Box::new(SpecFinding { hint: meant, ..finding });
     }
     let mut finding = unexpected("unknown-value", shape, node, name);
-    finding.hint = nearest(text, names()).map(|value| format!("did you mean `{value}`?"));
+    finding.hint = meant;
     finding
 }
 
