@@ -145,7 +145,9 @@ fn whatever_is_put_back_as_it_was_read_stays_to_the_byte() {
     let mut kinds = BTreeSet::new();
     for example in std::fs::read_dir("examples").unwrap() {
         let tree = Tree::example(example.unwrap().file_name().to_str().unwrap());
-        let api = Api::start(&tree);
+        // An example may need settings.
+        let own = std::fs::read_to_string(tree.path().join("streamfleet.toml")).unwrap_or_default();
+        let api = Api::start_with(&tree, "serve --specs tree --config settings.toml", &own);
         let before = crate::support::files(&tree.path());
         let items = |path: &str| {
             let answer = api.get(&format!("{path}?page_size=200")).expect(200).body;
