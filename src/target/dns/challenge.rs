@@ -1,6 +1,6 @@
 //! The text by which a certificate authority sees whose a domain is. Others may have texts of the same name.
 
-use super::{CaaProperty, DnsZone, DnsZones, RecordFault};
+use super::{CaaProperty, DnsZone, DnsZones, KeptZone, RecordFault};
 use crate::names::Domain;
 
 const LABEL: &str = "_acme-challenge";
@@ -35,8 +35,8 @@ pub async fn allowed_authorities(
     zones: &DnsZones,
     domain: &Domain,
 ) -> Result<Option<Vec<String>>, RecordFault> {
-    let kept = zones.of_domain(domain).ok_or_else(RecordFault::gone)?;
-    let zone = zone(zones, domain)?;
+    let kept = kept(zones, domain)?;
+    let zone = kept.open()?;
     let mut at = Some(domain.clone()).filter(|at| at.is_within(&kept.zone));
     while let Some(domain) = at {
         let found = zone.authorities(domain.as_str()).await?;
@@ -63,7 +63,9 @@ fn allowed(found: &[CaaProperty]) -> Option<Vec<String>> {
 }
 
 fn zone<'z>(zones: &'z DnsZones, domain: &Domain) -> Result<DnsZone<'z>, RecordFault> {
-    let kept = zones.of_domain(domain).ok_or_else(RecordFault::gone)?;
-    let login = kept.login.as_ref().map_err(|why| RecordFault::no_login(why))?;
-    Ok(DnsZone::new(login, &kept.zone)?)
+    kept(zones, domain)?.open()
+}
+
+fn kept<'z>(zones: &'z DnsZones, domain: &Domain) -> Result<&'z KeptZone, RecordFault> {
+    zones.of_domain(domain).ok_or_else(RecordFault::gone)
 }

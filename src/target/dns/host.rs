@@ -4,7 +4,7 @@ use std::fmt;
 
 use uuid::Uuid;
 
-use super::{DnsFault, DnsZone, DnsZones, KeptZone, SeenRecord};
+use super::{DnsFault, DnsLogin, DnsZone, DnsZones, KeptZone, SeenRecord};
 use crate::component::dns_records::HostRecords;
 use crate::names::{Digest, ResourceKey};
 
@@ -60,6 +60,16 @@ impl From<DnsFault> for RecordFault {
     }
 }
 
+impl KeptZone {
+    fn login(&self) -> Result<&DnsLogin, RecordFault> {
+        self.login.as_ref().map_err(|why| RecordFault::no_login(why))
+    }
+
+    pub(super) fn open(&self) -> Result<DnsZone<'_>, RecordFault> {
+        Ok(DnsZone::new(self.login()?, &self.zone)?)
+    }
+}
+
 impl DnsZones {
     fn kept(&self, host: &str) -> Result<&KeptZone, RecordFault> {
         self.of_host(host).ok_or_else(RecordFault::gone)
@@ -85,12 +95,12 @@ pub fn owner_text(installation: Uuid, resource: &ResourceKey) -> String {
 /// # Errors
 /// If its server can't be asked.
 pub async fn see(zones: &DnsZones, host: &str) -> Result<Option<SeenRecord>, RecordFault> {
-    let KeptZone { zone, login } = zones.kept(host)?;
-    let login = login.as_ref().map_err(|why| RecordFault::no_login(why))?;
+    let kept = zones.kept(host)?;
+    let login = kept.login()?;
     if let Some(fault) = zones.recent(login) {
         return Err(fault.into());
     }
-    let look = async { DnsZone::new(login, zone)?.survey(host).await };
+    let look = async { DnsZone::new(login, &kept.zone)?.survey(host).await };
     let seen = zones.noted(login, look.await)?;
     Ok(Some(seen).filter(|seen| *seen != SeenRecord::default()))
 }
@@ -100,9 +110,7 @@ pub async fn see(zones: &DnsZones, host: &str) -> Result<Option<SeenRecord>, Rec
 /// # Errors
 /// If its server can't be asked.
 pub async fn see_now(zones: &DnsZones, host: &str) -> Result<Option<SeenRecord>, RecordFault> {
-    let KeptZone { zone, login } = zones.kept(host)?;
-    let login = login.as_ref().map_err(|why| RecordFault::no_login(why))?;
-    let seen = DnsZone::new(login, zone)?.observe(host).await?.record;
+    let seen = zones.kept(host)?.open()?.observe(host).await?.record;
     Ok(Some(seen).filter(|seen| *seen != SeenRecord::default()))
 }
 
@@ -154,8 +162,7 @@ async fn change(
     host: &str,
     decide: impl FnOnce(&SeenRecord) -> Result<SeenRecord, RecordFault>,
 ) -> Result<(), RecordFault> {
-    let KeptZone { zone, login } = zones.kept(host)?;
-    let zone = DnsZone::new(login.as_ref().map_err(|why| RecordFault::no_login(why))?, zone)?;
+    let zone = zones.kept(host)?.open()?;
     let seen = zone.observe(host).await?;
     let after = decide(&seen.record)?;
     if seen.record != after {

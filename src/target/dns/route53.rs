@@ -127,40 +127,45 @@ impl<'z> Route53Zone<'z> {
     }
 
     pub async fn add_text(&self, name: &str, text: &str) -> Result<(), DnsFault> {
-        for _ in 0..TRIES {
-            let before = self.texts(name).await?;
-            let mut values = before.as_ref().map(|set| set.values.clone()).unwrap_or_default();
-            if !values.contains(&quoted(text)) {
-                values.push(quoted(text));
+        // A text that is there already is made again: only then it can be waited for.
+        let with = |values: &[String]| {
+            let others = values.iter().filter(|value| **value != quoted(text)).cloned();
+            Some(others.chain([quoted(text)]).collect())
+        };
+        match self.edit_texts(name, with).await {
+            Ok(Some(change)) => self.spread(&change).await,
+            Err(DnsFault::Changed) if !self.sets_at(name, "CNAME").await?.is_empty() => {
+                Err(DnsFault::Hidden(name.to_owned()))
             }
-            let ttl = before.as_ref().and_then(|set| set.ttl).unwrap_or(TTL);
-            let after = RecordSet::new(name, "TXT", ttl, &values);
-            // A text that is there already is made again: only then it can be waited for.
-            match self.change(before.iter(), &[after], DnsFault::Changed).await {
-                Err(DnsFault::Changed) => {}
-                Err(fault) => return Err(fault),
-                Ok(change) => return self.spread(&change).await,
-            }
+            edited => edited.map(drop),
         }
-        Err(match self.sets_at(name, "CNAME").await?.is_empty() {
-            false => DnsFault::Hidden(name.to_owned()),
-            true => DnsFault::Changed,
-        })
     }
 
     pub async fn remove_text(&self, name: &str, text: &str) -> Result<(), DnsFault> {
-        for _ in 0..TRIES {
-            let Some(before) = self.texts(name).await? else { return Ok(()) };
+        let without = |values: &[String]| {
             let others: Vec<String> =
-                before.values.iter().filter(|value| **value != quoted(text)).cloned().collect();
-            if others.len() == before.values.len() {
-                return Ok(());
-            }
-            let ttl = before.ttl.unwrap_or(TTL);
-            let after = (!others.is_empty()).then(|| RecordSet::new(name, "TXT", ttl, &others));
-            match self.change([&before].into_iter(), after.as_slice(), DnsFault::Changed).await {
+                values.iter().filter(|value| **value != quoted(text)).cloned().collect();
+            (others.len() < values.len()).then_some(others)
+        };
+        self.edit_texts(name, without).await.map(drop)
+    }
+
+    /// Makes the texts of a name be what `edit` makes of them, and returns the number of the change; `None` if it has
+    /// nothing to change.
+    async fn edit_texts(
+        &self,
+        name: &str,
+        edit: impl Fn(&[String]) -> Option<Vec<String>>,
+    ) -> Result<Option<String>, DnsFault> {
+        for _ in 0..TRIES {
+            let before = self.texts(name).await?;
+            let values = before.as_ref().map(|set| set.values.as_slice()).unwrap_or_default();
+            let Some(values) = edit(values) else { return Ok(None) };
+            let ttl = before.as_ref().and_then(|set| set.ttl).unwrap_or(TTL);
+            let after = (!values.is_empty()).then(|| RecordSet::new(name, "TXT", ttl, &values));
+            match self.change(before.iter(), after.as_slice(), DnsFault::Changed).await {
                 Err(DnsFault::Changed) => {}
-                changed => return changed.map(drop),
+                changed => return changed.map(Some),
             }
         }
         Err(DnsFault::Changed)
