@@ -5,7 +5,7 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::names::{Digest, Kind, ResourceKey, SpecPath};
@@ -26,23 +26,28 @@ const MAX_PROBLEMS: usize = 100;
 
 /// Reads a tree. A file that is unchanged since `previous` is not parsed again.
 pub fn read(snapshot: &Snapshot, previous: Option<&Documents>) -> Documents {
-    let known = |path: &SpecPath, digest: &Digest| {
-        let file = previous?.files.get(path)?;
-        (file.digest.as_ref() == Some(digest)).then(|| Arc::clone(file))
-    };
-    let read = |(path, entry): (&SpecPath, &SnapshotEntry)| {
+    // Both are in the order of paths.
+    let mut known = previous.into_iter().flat_map(|previous| &previous.files).peekable();
+    let mut changed = Vec::new();
+    let unchanged = snapshot.entries.iter().filter_map(|(path, entry)| {
+        while known.next_if(|(its, _)| *its < path).is_some() {}
+        let file = known.next_if(|(its, _)| *its == path).filter(|(_, file)| is_of(file, entry));
+        if file.is_none() {
+            changed.push((path, entry));
+        }
+        file.map(|(path, file)| (path.clone(), Arc::clone(file)))
+    });
+    let mut files: BTreeMap<_, _> = unchanged.collect();
+    files.extend(parallel::map(&changed, |(path, entry)| {
         let file = match entry {
-            SnapshotEntry::File { bytes, digest } => {
-                known(path, digest).unwrap_or_else(|| Arc::new(read_file(path, bytes, digest)))
-            }
+            SnapshotEntry::File { bytes, digest } => read_file(path, bytes, digest),
             SnapshotEntry::Unreadable { code, message, hint } => {
                 let problem = Problem::error(code, message).hint(hint);
-                Arc::new(unreadable(path, None, problem.at(Location::file(path.clone()), "")))
+                unreadable(path, None, problem.at(Location::file((*path).clone()), ""))
             }
         };
-        (path.clone(), file)
-    };
-    let entries: Vec<_> = snapshot.entries.iter().collect();
+        ((*path).clone(), Arc::new(file))
+    }));
     Documents {
         source: snapshot.source.clone(),
         revision: snapshot.revision.clone(),
@@ -52,8 +57,13 @@ pub fn read(snapshot: &Snapshot, previous: Option<&Documents>) -> Documents {
             .iter()
             .map(|(path, bytes)| (path.clone(), described(path, bytes)))
             .collect(),
-        files: parallel::map(&entries, |entry| read(*entry)).into_iter().collect(),
+        files,
     }
+}
+
+/// Whether a file was parsed from this entry.
+fn is_of(file: &ParsedFile, entry: &SnapshotEntry) -> bool {
+    matches!(entry, SnapshotEntry::File { digest, .. } if file.digest.as_ref() == Some(digest))
 }
 
 impl Documents {
