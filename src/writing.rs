@@ -329,7 +329,7 @@ impl Writer {
     fn scanned(&self, root: &Utf8Path, previous: &Documents) -> Result<Arc<Documents>, WriteRefusal> {
         let snapshot = match self.watched.get() {
             Some(watched) => locked(&watched.scanner).scan_all(root),
-            None => scan(root),
+            None => scan(root).map(Arc::new),
         };
         let snapshot = snapshot.map_err(|error| unread(&error))?;
         Ok(Arc::new(spec::read(&snapshot, Some(previous))))

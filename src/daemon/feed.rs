@@ -47,13 +47,13 @@ pub(super) enum SpecReader {
         /// Whether a fetch of this process has ended or timed out. Until then, the clone may be long
         /// outdated.
         tried: Arc<AtomicBool>,
-        snapshot: Option<Snapshot>,
+        snapshot: Option<Arc<Snapshot>>,
     },
 }
 
 impl SpecReader {
     /// Returns the current specs; `None` if nothing was fetched yet.
-    pub(super) fn snapshot(&mut self) -> Result<Option<Snapshot>, SourceError> {
+    pub(super) fn snapshot(&mut self) -> Result<Option<Arc<Snapshot>>, SourceError> {
         match self {
             SpecReader::Folder(tree, scanner, vitals) => {
                 let snapshot = locked(scanner).scan(tree)?;
@@ -65,7 +65,7 @@ impl SpecReader {
                 let Some(commit) = mirror.commit().filter(|_| is_tried) else { return Ok(None) };
                 match snapshot {
                     Some(snapshot) if snapshot.revision == commit => {}
-                    _ => *snapshot = Some(mirror.snapshot()?),
+                    _ => *snapshot = Some(Arc::new(mirror.snapshot()?)),
                 }
                 Ok(snapshot.clone())
             }
@@ -75,9 +75,10 @@ impl SpecReader {
     /// Clears the last snapshot's mark of a rewritten branch once the state has recorded it.
     pub(super) fn clear_rewritten(&mut self) {
         if let SpecReader::Git { mirror, snapshot: Some(snapshot), .. } = self
-            && let Some(commit) = &mut snapshot.commit
+            && let Some(commit) = &snapshot.commit
             && commit.rewrote.is_some()
             && mirror.settle_rewrite(&commit.id)
+            && let Some(commit) = &mut Arc::make_mut(snapshot).commit
         {
             commit.rewrote = None;
         }
@@ -108,7 +109,7 @@ pub(super) fn start(
         SpecSource::Folder(tree) => {
             // The watch starts before the first scan, so that later changes are reported.
             let mut watch = Watch::new(&tree);
-            let scanner = Arc::new(Mutex::new(Scanner::of(watch.unfinished())));
+            let scanner = Arc::new(Mutex::new(Scanner::of(&watch)));
             if let Some(writer) = writer {
                 writer.use_watch(&watch, Arc::clone(&scanner));
             }

@@ -16,13 +16,14 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::SourceError;
 use super::rules::{
-    MAX_BYTES, MAX_FILES, MAX_FOLDERS, ScanTotals, file, folder_named_as_file, is_miscased, is_spec,
-    miscased, name_not_utf8, too_deep, unreadable,
+    MAX_BYTES, MAX_FILES, MAX_FOLDERS, ScanTotals, TEMPORARY, file, folder_named_as_file, is_miscased,
+    is_spec, miscased, name_not_utf8, too_deep, unreadable,
 };
 use crate::names::{Digest, SpecPath};
 use crate::spec::{Snapshot, SnapshotEntry, SourceId};
 
 pub use scanner::Scanner;
+use skipped_specs::SkippedSpecs;
 pub use watch::{ChangeCounter, UnfinishedFiles, Watch};
 
 /// How many times a file is read that changes while it is read.
@@ -42,29 +43,54 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// # Errors
 /// If the folder doesn't exist or can't be listed, or if its content keeps changing.
 pub fn scan(root: &Utf8Path) -> Result<Snapshot, SourceError> {
-    scan_anew(root, &KnownFiles::new()).map(|(snapshot, _)| snapshot)
+    Ok(TreeWalk::of(root, &KnownFiles::new())?.snapshot)
 }
 
-/// Scans without reading files of known content. Also returns the metadata that reveals later changes.
-fn scan_anew(root: &Utf8Path, known: &KnownFiles) -> Result<(Snapshot, ListedStamps), SourceError> {
-    let failed = |error| SourceError::Root { path: root.to_owned(), error };
-    let real = fs::canonicalize(root).map_err(failed)?;
-    let real =
-        Utf8PathBuf::from_path_buf(real).map_err(|_| SourceError::NotUtf8 { path: root.to_owned() })?;
-    // Searched between the two listings, so that a file moved back from there is seen in one of them.
-    let mut skipped = BTreeMap::new();
-    let (entries, seen) = still_entries(&real, known, &mut || skipped = skipped_specs::find(&real))
-        .map_err(failed)?
-        .ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
-    let revision = revision(&entries);
-    // The source is the path as given: a link that is switched to another folder remains the same source.
-    Ok((Snapshot { source: SourceId(root.to_string()), revision, commit: None, skipped, entries }, seen))
+fn failed_root(root: &Utf8Path) -> impl Fn(io::Error) -> SourceError {
+    let path = root.to_owned();
+    move |error| SourceError::Root { path: path.clone(), error }
+}
+
+fn real_root(root: &Utf8Path) -> Result<Utf8PathBuf, SourceError> {
+    let real = fs::canonicalize(root).map_err(failed_root(root))?;
+    Utf8PathBuf::from_path_buf(real).map_err(|_| SourceError::NotUtf8 { path: root.to_owned() })
+}
+
+/// A walk through all of a tree.
+struct TreeWalk {
+    snapshot: Snapshot,
+    /// The metadata that reveals later changes; none if some entries kept changing.
+    stamp: Option<TreeStamp>,
+    /// Whether every file has one path only, so that a change of a file changes one entry.
+    is_plain: bool,
+    /// Whether there are folders with hidden names, which are searched and not watched.
+    has_hidden: bool,
+}
+
+impl TreeWalk {
+    /// Walks without reading files of known content.
+    fn of(root: &Utf8Path, known: &KnownFiles) -> Result<Self, SourceError> {
+        let real = real_root(root)?;
+        // Searched between the two listings, so that a file moved back from there is seen in one of them.
+        let mut skipped = SkippedSpecs::default();
+        let found = still_entries(&real, known, &mut || skipped = SkippedSpecs::find(&real))
+            .map_err(failed_root(root))?
+            .ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
+        let SkippedSpecs { found: skipped, has_hidden } = skipped;
+        let StillEntries { entries, stamp, is_plain } = found;
+        let revision = revision(&entries);
+        // The source is the path as given: a link that is switched to another folder remains the same source.
+        let source = SourceId(root.to_string());
+        let snapshot = Snapshot { source, revision, commit: None, skipped, entries };
+        Ok(TreeWalk { snapshot, stamp, is_plain, has_hidden })
+    }
 }
 
 /// Marks files as unreadable that are still being written.
-fn hide_unfinished(unfinished: &UnfinishedFiles, snapshot: &mut Snapshot, root: &Utf8Path) {
+fn hide_unfinished(unfinished: &UnfinishedFiles, snapshot: &mut Arc<Snapshot>, root: &Utf8Path) {
     let files = unfinished.files();
     let Some(root) = root.canonicalize_utf8().ok().filter(|_| !files.is_empty()) else { return };
+    let snapshot = Arc::make_mut(snapshot);
     for file in files {
         let path = file.strip_prefix(&root).ok().and_then(|path| path.to_str()?.parse::<SpecPath>().ok());
         if let Some(entry @ SnapshotEntry::File { .. }) =
@@ -90,9 +116,13 @@ pub struct TreeStamp {
 /// # Errors
 /// If the folder doesn't exist or can't be listed.
 pub fn read_tree_stamp(root: &Utf8Path) -> Result<TreeStamp, SourceError> {
-    let failed = |error| SourceError::Root { path: root.to_owned(), error };
-    let Scan { root_stamp, seen, .. } = Scan::of(root, ScanPurpose::List).map_err(failed)?;
-    Ok(TreeStamp { root: root_stamp, seen })
+    Ok(Scan::of(root, ScanPurpose::List).map_err(failed_root(root))?.stamp())
+}
+
+struct StillEntries {
+    entries: BTreeMap<SpecPath, SnapshotEntry>,
+    stamp: Option<TreeStamp>,
+    is_plain: bool,
 }
 
 /// Returns the entries of a tree if a second listing finds the same files. Otherwise a file moved from a
@@ -102,7 +132,7 @@ fn still_entries(
     root: &Utf8Path,
     known: &KnownFiles,
     between: &mut dyn FnMut(),
-) -> io::Result<Option<(BTreeMap<SpecPath, SnapshotEntry>, ListedStamps)>> {
+) -> io::Result<Option<StillEntries>> {
     for attempt in 0..SCANS {
         if attempt > 0 {
             std::thread::sleep(PAUSE * 2_u32.pow(attempt - 1));
@@ -110,12 +140,14 @@ fn still_entries(
         let mut first = Scan::of(root, ScanPurpose::Read(known))?;
         between();
         let second = Scan::of(root, ScanPurpose::List)?;
+        let is_plain = first.is_plain && second.is_plain;
         if first.root_stamp == second.root_stamp && first.seen == second.seen {
-            return Ok(Some((first.found.entries, first.seen)));
+            let stamp = Some(second.stamp());
+            return Ok(Some(StillEntries { entries: first.found.entries, stamp, is_plain }));
         }
         if attempt + 1 == SCANS && first.root_stamp == second.root_stamp {
             first.mark_unstable(&second);
-            return Ok(Some((first.found.entries, ListedStamps::new())));
+            return Ok(Some(StillEntries { entries: first.found.entries, stamp: None, is_plain }));
         }
     }
     Ok(None)
@@ -177,6 +209,8 @@ struct Scan<'a> {
     /// The real paths of the folders that are being scanned, to detect links back to one of them. The first
     /// is the root, the second the top folder.
     inside: Vec<Utf8PathBuf>,
+    /// Whether there was no link, neither a symbolic one nor a second name of a spec file.
+    is_plain: bool,
 }
 
 impl<'a> Scan<'a> {
@@ -190,7 +224,11 @@ impl<'a> Scan<'a> {
 
     fn new(root: &'a Utf8Path, look: ScanPurpose<'a>, root_stamp: MetadataStamp) -> Self {
         let (found, seen) = (ScanTotals::default(), ListedStamps::new());
-        Scan { root, look, root_stamp, found, seen, inside: vec![root.to_owned()] }
+        Scan { root, look, root_stamp, found, seen, inside: vec![root.to_owned()], is_plain: true }
+    }
+
+    fn stamp(self) -> TreeStamp {
+        TreeStamp { root: self.root_stamp, seen: self.seen }
     }
 
     /// Marks as unreadable what differs in the second listing.
@@ -222,7 +260,14 @@ impl<'a> Scan<'a> {
 
     /// Adds one name. `place` is within its folder's real path, so that a link back to a folder is detected.
     fn visit(&mut self, path: SpecPath, place: Utf8PathBuf) {
-        let (real, data) = match self.resolve(&place) {
+        let resolved = self.resolve(&place);
+        let is_plain = match &resolved {
+            Ok((real, data)) => *real == place && (data.nlink() == 1 || !data.is_file()),
+            Err(UnreadableEntry::Gone) => true,
+            Err(UnreadableEntry::Because(_)) => false,
+        };
+        self.is_plain &= is_plain;
+        let (real, data) = match resolved {
             Ok(real) => real,
             // A file removed since the folder was listed is ignored; a broken link is an error.
             Err(UnreadableEntry::Gone) => return,

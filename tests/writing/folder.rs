@@ -239,7 +239,7 @@ fn what_is_written_is_told_at_once_and_never_as_unfinished() {
     let (world, writer) = start(&tree);
     let first = made(&world, &tree, &writer);
     let mut watch = Watch::new(&root(&tree));
-    let mut scanner = directory::Scanner::of(watch.unfinished());
+    let mut scanner = directory::Scanner::of(&watch);
     call(&writer, &first, "Cluster/acme/sandbox", WriteAction::Patch(json!({"region": "eu"}))).unwrap();
     watch.changed();
     let snapshot = scanner.scan(&root(&tree)).unwrap();

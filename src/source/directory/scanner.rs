@@ -1,10 +1,25 @@
-//! Scans a tree repeatedly without reading unchanged files again.
+//! Scans a tree repeatedly. Only files that events name are read, if the tree is watched. The metadata of all
+//! files is compared now and then, to find changes without an event.
 
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
-use super::{KnownFiles, MetadataStamp, UnfinishedFiles, hide_unfinished, scan_anew};
+use super::{
+    ChangeCounter, KnownFiles, MAX_FILES, MAX_FOLDERS, MetadataStamp, SCANS, SkippedSpecs, TreeStamp,
+    TreeWalk, UnfinishedFiles, Watch, hide_unfinished, is_miscased, is_spec, read_file, read_tree_stamp,
+    real_root, revision, stamp,
+};
+use crate::names::SpecPath;
 use crate::source::SourceError;
 use crate::spec::{Snapshot, SnapshotEntry};
 
@@ -15,32 +30,60 @@ const SETTLED: Duration = Duration::from_secs(2);
 /// How long contents are cached. On a network file system, a change may show late in the metadata.
 const KNOWN: Duration = Duration::from_secs(300);
 
+/// How long events are trusted without a walk. Some changes cause none: those of a new mount, of other hosts,
+/// and through mapped memory.
+const WALK_INTERVAL: Duration = Duration::from_secs(30);
+
 pub struct Scanner {
     known: KnownFiles,
     /// When the cache was last emptied.
     since: Instant,
     settled: Duration,
     unfinished: UnfinishedFiles,
+    changes: ChangeCounter,
+    last: Option<LastScan>,
+}
+
+/// The last scan, which is brought up to date with what changed since.
+struct LastScan {
+    snapshot: Arc<Snapshot>,
+    /// The root's real path, and its identity.
+    root: Utf8PathBuf,
+    root_file: (u64, u64),
+    /// When the last walk began.
+    walked: Instant,
+    /// The metadata in the last walk; none if the snapshot has later changes.
+    stamp: Option<TreeStamp>,
+    /// The upper bound of entries that count for the limit of files.
+    count: usize,
+    is_plain: bool,
+    has_hidden: bool,
 }
 
 impl Default for Scanner {
     fn default() -> Self {
-        let unfinished = UnfinishedFiles::default();
-        Self { known: KnownFiles::new(), since: Instant::now(), settled: SETTLED, unfinished }
+        Self {
+            known: KnownFiles::new(),
+            since: Instant::now(),
+            settled: SETTLED,
+            unfinished: UnfinishedFiles::default(),
+            changes: ChangeCounter::default(),
+            last: None,
+        }
     }
 }
 
 impl Scanner {
     /// Creates a scanner of a watched tree. Files that are still being written are unreadable.
-    pub fn of(unfinished: UnfinishedFiles) -> Self {
-        Self { unfinished, ..Self::default() }
+    pub fn of(watch: &Watch) -> Self {
+        Self { unfinished: watch.unfinished(), changes: watch.heard(), ..Self::default() }
     }
 
     /// Scans the tree like [`scan`](super::scan), with files that are still being written as unreadable.
     ///
     /// # Errors
     /// Those of [`scan`](super::scan).
-    pub fn scan(&mut self, root: &Utf8Path) -> Result<Snapshot, SourceError> {
+    pub fn scan(&mut self, root: &Utf8Path) -> Result<Arc<Snapshot>, SourceError> {
         let mut snapshot = self.scan_all(root)?;
         hide_unfinished(&self.unfinished, &mut snapshot, root);
         Ok(snapshot)
@@ -50,78 +93,143 @@ impl Scanner {
     ///
     /// # Errors
     /// Those of [`scan`](super::scan).
-    pub fn scan_all(&mut self, root: &Utf8Path) -> Result<Snapshot, SourceError> {
+    pub fn scan_all(&mut self, root: &Utf8Path) -> Result<Arc<Snapshot>, SourceError> {
+        let named = self.changes.take_named();
+        // Without the last scan, as after an error, all of the tree is walked.
+        let mut last = self.last.take();
+        let is_current = match (&mut last, named) {
+            (Some(last), Some(named)) if last.walked.elapsed() < WALK_INTERVAL => {
+                last.read_named(root, named, &self.changes, &mut self.known).is_some()
+            }
+            _ => false,
+        };
+        let last = match last {
+            Some(last) if is_current => last,
+            last => self.walk(root, last)?,
+        };
+        Ok(Arc::clone(&self.last.insert(last).snapshot))
+    }
+
+    fn walk(&mut self, root: &Utf8Path, last: Option<LastScan>) -> Result<LastScan, SourceError> {
         if self.since.elapsed() > KNOWN {
             (self.known, self.since) = (KnownFiles::new(), Instant::now());
         }
         // Taken before anything is read: later changes have later timestamps.
-        let begun = SystemTime::now();
-        let (snapshot, seen) = scan_anew(root, &self.known)?;
-        let settled = seen.into_iter().filter_map(|(path, stamp)| {
-            let stamp = stamp.filter(|stamp| age(stamp, begun).is_some_and(|age| age > self.settled))?;
+        let (walked, begun) = (Instant::now(), SystemTime::now());
+        let real = real_root(root)?;
+        if let Some(mut last) = last
+            && last.is_of(root, &real)
+            && last.stamp.is_some()
+            && last.snapshot.entries.len() == self.known.len()
+            && Some(read_tree_stamp(&real)?) == last.stamp
+        {
+            last.search_skipped();
+            return Ok(LastScan { walked, ..last });
+        }
+        let root_file = file_number(&real).ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
+        let TreeWalk { snapshot, stamp, is_plain, has_hidden } = TreeWalk::of(root, &self.known)?;
+        let seen = stamp.iter().flat_map(|stamp| &stamp.seen);
+        let settled = seen.filter_map(|(path, stamp)| {
+            let stamp = stamp.filter(|stamp| age(*stamp, begun).is_some_and(|age| age > self.settled))?;
             let entry =
-                snapshot.entries.get(&path).filter(|entry| matches!(entry, SnapshotEntry::File { .. }))?;
-            Some((path, (stamp, entry.clone())))
+                snapshot.entries.get(path).filter(|entry| matches!(entry, SnapshotEntry::File { .. }))?;
+            Some((path.clone(), (stamp, entry.clone())))
         });
         self.known = settled.collect();
-        Ok(snapshot)
+        let count = snapshot.entries.len() + stamp.as_ref().map_or(0, |stamp| stamp.seen.len());
+        let snapshot = Arc::new(snapshot);
+        Ok(LastScan { snapshot, root: real, root_file, walked, stamp, count, is_plain, has_hidden })
     }
 }
 
-fn age((.., seconds, nanoseconds): &MetadataStamp, now: SystemTime) -> Option<Duration> {
-    let since = Duration::new(u64::try_from(*seconds).ok()?, u32::try_from(*nanoseconds).ok()?);
+impl LastScan {
+    fn is_of(&self, root: &Utf8Path, real: &Utf8Path) -> bool {
+        self.snapshot.source.0 == root.as_str()
+            && self.root == real
+            && file_number(real) == Some(self.root_file)
+    }
+
+    /// Reads the files that changed, until no more change meanwhile: of two files that were saved in turn,
+    /// the later one is never read alone. Returns none if the tree has to be walked. That includes every file
+    /// that is gone, since it may be elsewhere by now.
+    fn read_named(
+        &mut self,
+        root: &Utf8Path,
+        mut named: BTreeSet<PathBuf>,
+        changes: &ChangeCounter,
+        known: &mut KnownFiles,
+    ) -> Option<()> {
+        let real = real_root(root).ok()?;
+        if !self.is_plain || !self.is_of(root, &real) {
+            return None;
+        }
+        for _ in 0..SCANS {
+            let mut has_others = self.has_hidden;
+            if !named.is_empty() {
+                self.stamp = None;
+                for place in &named {
+                    has_others |= !self.read_spec(place, known)?;
+                }
+                let snapshot = Arc::make_mut(&mut self.snapshot);
+                snapshot.revision = revision(&snapshot.entries);
+            }
+            if has_others {
+                self.search_skipped();
+            }
+            named = changes.take_named()?;
+            if named.is_empty() {
+                return Some(());
+            }
+        }
+        None
+    }
+
+    /// Reads a file. Returns false for one that isn't read as a spec, and none if more than this file may have
+    /// changed.
+    fn read_spec(&mut self, place: &Path, known: &mut KnownFiles) -> Option<bool> {
+        if place.file_name()?.as_bytes().starts_with(b".") {
+            return Some(false);
+        }
+        let path: SpecPath = place.strip_prefix(&self.root).ok()?.to_str()?.parse().ok()?;
+        let data = match fs::symlink_metadata(place) {
+            Ok(data) => data,
+            Err(_) if is_spec(path.as_str()) || is_miscased(&path) => return None,
+            Err(_) => return Some(false),
+        };
+        if !data.is_file() || data.nlink() > 1 || is_miscased(&path) {
+            return None;
+        }
+        if !is_spec(path.as_str()) {
+            return Some(false);
+        }
+        // A folder with the name of a spec isn't entered, nor one that is too deep.
+        let mut folders = path.as_str().split('/').rev().skip(1);
+        self.count += 1;
+        if folders.any(is_spec) || path.as_str().split('/').count() > MAX_FOLDERS || self.count > MAX_FILES {
+            return None;
+        }
+        let entry = read_file(Utf8Path::from_path(place)?)?;
+        known.remove(&path);
+        Arc::make_mut(&mut self.snapshot).entries.insert(path, entry);
+        Some(true)
+    }
+
+    fn search_skipped(&mut self) {
+        let SkippedSpecs { found, has_hidden } = SkippedSpecs::find(&self.root);
+        if self.snapshot.skipped != found {
+            Arc::make_mut(&mut self.snapshot).skipped = found;
+        }
+        self.has_hidden = has_hidden;
+    }
+}
+
+/// The identity of a file or folder, whatever its name is.
+fn file_number(path: &Utf8Path) -> Option<(u64, u64)> {
+    let (device, number, ..) = stamp(&fs::metadata(path).ok()?);
+    Some((device, number))
+}
+
+fn age((.., seconds, nanoseconds): MetadataStamp, now: SystemTime) -> Option<Duration> {
+    let since = Duration::new(u64::try_from(seconds).ok()?, u32::try_from(nanoseconds).ok()?);
     now.duration_since(SystemTime::UNIX_EPOCH.checked_add(since)?).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use camino::Utf8PathBuf;
-
-    use super::super::scan;
-    use super::*;
-    use crate::names::SpecPath;
-
-    #[test]
-    fn a_file_that_was_left_alone_is_not_read_again_and_one_that_changed_is() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = Utf8PathBuf::from_path_buf(folder.path().canonicalize().unwrap()).unwrap();
-        // Each save makes a new file, so that the test needn't wait for the clock.
-        let save = |file: &str, text: &str| {
-            fs::write(root.join("beside"), text).unwrap();
-            fs::rename(root.join("beside"), root.join(file)).unwrap();
-        };
-        let same = |scanner: &mut Scanner| {
-            let (found, expected) = (scanner.scan(&root).unwrap(), scan(&root).unwrap());
-            assert_eq!(found.revision, expected.revision);
-            assert_eq!(found.entries.len(), expected.entries.len());
-        };
-        save("a.yaml", "a: 1");
-        save("b.yaml", "b: 1");
-        let mut scanner = Scanner { settled: Duration::ZERO, ..Scanner::default() };
-        same(&mut scanner);
-        assert_eq!(scanner.known.len(), 2);
-
-        let path: SpecPath = "b.yaml".to_owned().try_into().unwrap();
-        let other = scanner.known.values().next().unwrap().1.clone();
-        scanner.known.get_mut(&path).unwrap().1 = other;
-        let found = scanner.scan(&root).unwrap();
-        let bytes = |entry: &SnapshotEntry| match entry {
-            SnapshotEntry::File { bytes, .. } => String::from_utf8(bytes.to_vec()).unwrap(),
-            SnapshotEntry::Unreadable { message, .. } => message.clone(),
-        };
-        assert_eq!(bytes(&found.entries[&path]), "a: 1");
-        save("b.yaml", "b: 2");
-        same(&mut scanner);
-        fs::rename(root.join("a.yaml"), root.join("b.yaml")).unwrap();
-        same(&mut scanner);
-        fs::remove_file(root.join("b.yaml")).unwrap();
-        same(&mut scanner);
-        // A file that was changed just now may change again without a new timestamp, so it isn't cached.
-        save("a.yaml", "a: 1");
-        let mut scanner = Scanner::default();
-        same(&mut scanner);
-        assert!(scanner.known.is_empty());
-    }
 }

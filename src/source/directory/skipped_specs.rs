@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
-use camino::Utf8Path;
+use camino::{Utf8DirEntry, Utf8Path};
 
 use crate::names::SpecPath;
 use crate::source::rules::{
@@ -13,16 +13,26 @@ use crate::source::rules::{
     mentions_api_version,
 };
 
-/// Returns the files below a folder that are not read as specs but contain text of one, or can't be read. A
-/// folder that can't be listed is left out: only the caution of deletions depends on the result.
-pub(super) fn find(root: &Utf8Path) -> BTreeMap<SpecPath, Arc<[u8]>> {
-    let mut search = Search { found: BTreeMap::new(), left: MAX_OTHERS };
-    search.folder(root, "", false, 0);
-    search.found
+#[derive(Default)]
+pub(super) struct SkippedSpecs {
+    /// The files that are not read as specs but contain text of one, or can't be read.
+    pub(super) found: BTreeMap<SpecPath, Arc<[u8]>>,
+    /// Whether any of the searched folders has a hidden name.
+    pub(super) has_hidden: bool,
+}
+
+impl SkippedSpecs {
+    /// Searches a tree. A folder that can't be listed is left out: only the caution of deletions depends on
+    /// the result.
+    pub(super) fn find(root: &Utf8Path) -> Self {
+        let mut search = Search { specs: SkippedSpecs::default(), left: MAX_OTHERS };
+        search.folder(root, "", false, 0);
+        search.specs
+    }
 }
 
 struct Search {
-    found: BTreeMap<SpecPath, Arc<[u8]>>,
+    specs: SkippedSpecs,
     /// How many more files may be read in the current top folder, or in the current hidden folder.
     left: u32,
 }
@@ -30,7 +40,14 @@ struct Search {
 impl Search {
     fn folder(&mut self, folder: &Utf8Path, path: &str, hidden: bool, depth: usize) {
         let Ok(entries) = folder.read_dir_utf8() else { return };
-        let mut entries: Vec<_> = entries.flatten().collect();
+        // Most files are specs, which are read elsewhere.
+        let is_read_elsewhere = |entry: &Utf8DirEntry| {
+            !hidden
+                && is_spec(entry.file_name())
+                && !entry.file_name().starts_with('.')
+                && entry.file_type().is_ok_and(|kind| kind.is_file())
+        };
+        let mut entries: Vec<_> = entries.flatten().filter(|entry| !is_read_elsewhere(entry)).collect();
         entries.sort_by(|one, other| one.file_name().cmp(other.file_name()));
         for entry in entries {
             let name = entry.file_name();
@@ -50,32 +67,33 @@ impl Search {
                     let left = self.left;
                     if begins_hidden {
                         self.left = MAX_HIDDEN;
+                        self.specs.has_hidden = true;
                     }
                     self.folder(entry.path(), &inner, hidden, depth + 1);
                     if begins_hidden || depth == 0 {
                         self.left = left;
                     }
                 }
-                Ok(kind) if kind.is_file() => self.file(entry.path(), inner, hidden),
+                Ok(kind) if kind.is_file() => self.file(entry.path(), inner),
                 _ => {}
             }
         }
     }
 
-    fn file(&mut self, place: &Utf8Path, path: String, hidden: bool) {
+    fn file(&mut self, place: &Utf8Path, path: String) {
         let Ok(path) = SpecPath::try_from(path) else { return };
-        if self.left == 0 || (is_spec(path.as_str()) && !hidden) {
+        if self.left == 0 {
             return;
         }
         self.left -= 1;
         // An unreadable file may contain anything, so its name is kept.
         let is_small = fs::metadata(place).is_ok_and(|data| data.len() <= MAX_BYTES);
         let Some(bytes) = is_small.then(|| fs::read(place).ok()).flatten() else {
-            self.found.insert(path, Arc::from([]));
+            self.specs.found.insert(path, Arc::from([]));
             return;
         };
         if mentions_api_version(&bytes) {
-            self.found.insert(path, bytes.into());
+            self.specs.found.insert(path, bytes.into());
         }
     }
 }

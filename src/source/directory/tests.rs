@@ -190,7 +190,7 @@ fn entries(tree: &Tree, between: &mut dyn FnMut()) -> Option<Vec<String>> {
     };
     still_entries(&root, &KnownFiles::new(), between)
         .unwrap()
-        .map(|(entries, _)| entries.iter().map(show).collect())
+        .map(|found| found.entries.iter().map(show).collect())
 }
 
 #[test]

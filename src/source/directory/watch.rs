@@ -25,7 +25,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch};
 use rustix::io::Errno;
 
-use super::{MAX_FOLDERS, TreeStamp, is_spec, read_tree_stamp};
+use super::{MAX_FOLDERS, TEMPORARY, TreeStamp, is_spec, read_tree_stamp};
 use crate::names::SpecPath;
 use crate::parallel::locked;
 
@@ -218,6 +218,15 @@ impl Watch {
         }
     }
 
+    /// Reads what the kernel told, without waiting.
+    #[cfg(test)]
+    pub(super) fn hear(&mut self) {
+        self.read_events();
+        if self.is_stale {
+            self.update_watches();
+        }
+    }
+
     fn wait_for_event(&self, pause: Duration) -> bool {
         let Some(inotify) = &self.inotify else {
             std::thread::sleep(pause);
@@ -271,12 +280,22 @@ impl Watch {
             if flags.intersects(lost | own | ReadFlags::ISDIR) {
                 self.is_stale = true;
             }
-            if flags.intersects(lost | own) {
-                self.unfinished.forget();
-            } else if let (Some(folder), Some(name)) = (self.folders.get(&event.wd()), name) {
-                let name = Path::new(OsStr::from_bytes(name));
-                if name.to_str().is_some_and(is_spec) {
-                    self.unfinished.hear(folder.join(name), flags);
+            let changed = self.folders.get(&event.wd()).zip(name).filter(|_| !flags.intersects(lost | own));
+            if let Some((folder, name)) = changed {
+                let file = folder.join(OsStr::from_bytes(name));
+                if std::str::from_utf8(name).is_ok_and(is_spec) {
+                    self.unfinished.hear(file.clone(), flags);
+                }
+                if flags.intersects(ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO) {
+                    ear.count_rename(event.cookie(), flags.contains(ReadFlags::MOVED_FROM));
+                }
+                if !name.starts_with(TEMPORARY.as_bytes()) {
+                    ear.name(Some(file));
+                }
+            } else {
+                ear.name(None);
+                if flags.intersects(lost | own) {
+                    self.unfinished.forget();
                 }
             }
             matters |= flags.intersects(lost | own) || name.is_none_or(is_spec_or_volume);

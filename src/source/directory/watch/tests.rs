@@ -138,7 +138,7 @@ fn a_file_that_somebody_still_writes_is_known_until_it_is_closed_or_gone() {
     watch.changed();
     let unfinished = watch.unfinished();
     assert_eq!(unfinished.files(), [path.join("x.yaml"), path.join("y.yaml")]);
-    let snapshot = super::super::Scanner::of(unfinished.clone()).scan(&path).unwrap();
+    let snapshot = super::super::Scanner::of(&watch).scan(&path).unwrap();
     assert!(snapshot.entries.values().all(|entry| matches!(entry, SnapshotEntry::Unreadable { .. })));
     assert_ne!(snapshot.revision, super::super::scan(&path).unwrap().revision);
     file.write_all(b"2").unwrap();
