@@ -211,7 +211,7 @@ impl Writer {
         let attempt = match &self.place {
             SpecStore::Folder(root) => self.attempt_in_folder(root, made, request, None),
             SpecStore::Git(mirror) => {
-                let snapshot = mirror.snapshot().map_err(|error| away(&error))?;
+                let snapshot = mirror.latest().map_err(|error| away(&error))?;
                 let tree = Arc::new(spec::read(&snapshot, Some(&made.documents)));
                 attempt(made, request, tree, &|path| bytes(&snapshot, path), None)
             }

@@ -65,7 +65,7 @@ impl SpecReader {
                 let Some(commit) = mirror.commit().filter(|_| is_tried) else { return Ok(None) };
                 match snapshot {
                     Some(snapshot) if snapshot.revision == commit => {}
-                    _ => *snapshot = Some(Arc::new(mirror.snapshot()?)),
+                    _ => *snapshot = Some(mirror.latest()?),
                 }
                 Ok(snapshot.clone())
             }

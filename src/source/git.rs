@@ -16,7 +16,7 @@ pub mod write;
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -31,6 +31,7 @@ pub use error::GitError;
 use locks::Lock;
 use login::{DistrustReason, Login};
 use signed::Signers;
+use tree::Blobs;
 pub use tree::checked_out;
 
 use crate::config::{SourceConfig, Transport};
@@ -61,9 +62,16 @@ pub struct Mirror {
     signed_by: Option<Utf8PathBuf>,
     signing_key: Option<Utf8PathBuf>,
     webhook_secret_file: Option<Utf8PathBuf>,
-    /// The last commit that was read completely from the current clone, so that a fetch needn't read it
-    /// again.
-    whole: Mutex<Option<Oid>>,
+    /// The last commit that was read completely from the current clone, so that it needn't be read again, nor
+    /// what the next commit has in common with it.
+    whole: Mutex<Option<WholeCommit>>,
+}
+
+#[derive(Debug, Clone)]
+struct WholeCommit {
+    commit: Oid,
+    snapshot: Arc<Snapshot>,
+    blobs: Arc<Blobs>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,12 +185,37 @@ impl Mirror {
         Some(self.names().in_force(&repository)?.to_string())
     }
 
-    /// Returns the specs of the active commit.
+    /// Returns the specs of the active commit, all of it read from the clone.
     ///
     /// # Errors
     /// If there is none yet, or it can't be read.
     pub fn snapshot(&self) -> Result<Snapshot, GitError> {
-        let snapshot = self.read_in_force();
+        let read = |repository: &Repository, commit| self.read(repository, commit, &Blobs::default());
+        Ok(Arc::unwrap_or_clone(self.read_in_force(read)?))
+    }
+
+    /// Returns the specs of the active commit. What was read before from the clone isn't read again.
+    ///
+    /// # Errors
+    /// If there is none yet, or it can't be read.
+    pub fn latest(&self) -> Result<Arc<Snapshot>, GitError> {
+        self.read_in_force(|repository, commit| {
+            let known = self.whole().clone();
+            if let Some(known) = known.as_ref().filter(|known| known.commit == commit) {
+                return Ok(known.clone());
+            }
+            let blobs = known.map(|known| known.blobs).unwrap_or_default();
+            let read = self.read(repository, commit, &blobs)?;
+            *self.whole() = Some(read.clone());
+            Ok(read)
+        })
+    }
+
+    fn read_in_force(
+        &self,
+        read: impl FnOnce(&Repository, Oid) -> Result<WholeCommit, GitError>,
+    ) -> Result<Arc<Snapshot>, GitError> {
+        let snapshot = self.read_commit_in_force(read);
         if snapshot.is_err() {
             // Makes the next fetch read everything and find what is missing.
             *self.whole() = None;
@@ -190,17 +223,22 @@ impl Mirror {
         snapshot
     }
 
-    fn read_in_force(&self) -> Result<Snapshot, GitError> {
+    fn read_commit_in_force(
+        &self,
+        read: impl FnOnce(&Repository, Oid) -> Result<WholeCommit, GitError>,
+    ) -> Result<Arc<Snapshot>, GitError> {
         let _there = self.reading()?;
         // Read before and after, since another process may be making another commit active.
         let earlier = self.kept()?;
         let nothing = || GitError::Nothing { url: self.url.clone() };
         let repository = Repository::open_bare(&self.place).map_err(|_| nothing())?;
         let commit = self.names().in_force(&repository).ok_or_else(nothing)?;
-        let mut snapshot = self.read(&repository, commit)?;
+        let WholeCommit { mut snapshot, .. } = read(&repository, commit)?;
         let mut lost = [earlier, self.kept()?].into_iter().flatten().filter_map(|kept| kept.lost);
-        if let Some(read) = &mut snapshot.commit {
-            read.rewrote = lost.find(|lost| !follows(&repository, commit, lost));
+        if let Some(lost) = lost.find(|lost| !follows(&repository, commit, lost))
+            && let Some(read) = &mut Arc::make_mut(&mut snapshot).commit
+        {
+            read.rewrote = Some(lost);
         }
         Ok(snapshot)
     }
@@ -226,13 +264,17 @@ impl Mirror {
         let names = self.names();
         let found = self.download(&repository, &names, until)?;
         self.check_commit_signature(&repository, found)?;
-        if names.in_force(&repository) != Some(found) || *self.whole() != Some(found) {
+        let known = self.whole().clone().filter(|_| place == self.place);
+        let is_whole = names.in_force(&repository) == Some(found)
+            && known.as_ref().is_some_and(|known| known.commit == found);
+        let whole = match known {
+            Some(known) if is_whole => known,
             // Another process may have set the reference from a remote that has lost some of its objects.
-            self.read(&repository, found)?;
-        }
+            known => self.read(&repository, found, &known.map(|known| known.blobs).unwrap_or_default())?,
+        };
         let follows_last = self.keep(&repository, found)?;
         names.put_in_force(&repository, found).map_err(|error| clone(place, &error))?;
-        *self.whole() = Some(found);
+        *self.whole() = Some(whole);
         let is_new = before != Some(found.to_string().as_str());
         let follows_it = before.is_none_or(|before| follows(&repository, found, before));
         Ok(Fetched { commit: found.to_string(), is_new, rewritten: is_new && !(follows_last && follows_it) })
@@ -356,9 +398,11 @@ impl Mirror {
         }
     }
 
-    fn read(&self, repository: &Repository, commit: Oid) -> Result<Snapshot, GitError> {
-        tree::CommitReader { repository, url: &self.url, commit, folder: self.folder.as_deref() }
-            .read(self.source())
+    fn read(&self, repository: &Repository, commit: Oid, known: &Blobs) -> Result<WholeCommit, GitError> {
+        let reader =
+            tree::CommitReader { repository, url: &self.url, commit, folder: self.folder.as_deref() };
+        let (snapshot, blobs) = reader.read(self.source(), known)?;
+        Ok(WholeCommit { commit, snapshot: Arc::new(snapshot), blobs: Arc::new(blobs) })
     }
 
     /// Returns the commit that was active before signatures were required, and is not used now.
@@ -381,7 +425,7 @@ impl Mirror {
         CloneRefs { fetched: format!("{prefix}fetched"), in_force: format!("{prefix}in-force"), prefix }
     }
 
-    fn whole(&self) -> MutexGuard<'_, Option<Oid>> {
+    fn whole(&self) -> MutexGuard<'_, Option<WholeCommit>> {
         // A poisoned lock is safe to use: the value is assigned as a whole.
         locked(&self.whole)
     }

@@ -225,6 +225,52 @@ fn a_remote_that_lost_half_of_a_commit_changes_nothing_and_a_damaged_clone_is_ma
     assert_eq!(mirror.snapshot().unwrap().entries.len(), 1);
 }
 
+/// Removes all blobs from a clone.
+fn lose_blobs(clone: &Utf8Path) {
+    let read = Repository::open_bare(clone).unwrap();
+    let (odb, mut kept) = (read.odb().unwrap(), vec![]);
+    odb.foreach(|id| {
+        let object = odb.read(*id).unwrap();
+        kept.push((object.kind(), object.data().to_vec()));
+        true
+    })
+    .unwrap();
+    fs::remove_dir_all(clone.join("objects/pack")).unwrap();
+    let written = Repository::open_bare(clone).unwrap();
+    let odb = written.odb().unwrap();
+    for (kind, data) in kept.iter().filter(|(kind, _)| *kind != git2::ObjectType::Blob) {
+        odb.write(*kind, data).unwrap();
+    }
+}
+
+#[test]
+fn only_blobs_that_differ_are_read_from_the_next_commit() {
+    let place = Place::new();
+    let files = [("a.yaml", Put::File("a")), ("b.yaml", Put::File("b")), ("notes", Put::File("n"))];
+    let first = place.commit(None, &files);
+    place.push(first);
+    let mirror = place.mirror(None);
+    mirror.fetch().unwrap();
+    let before = mirror.latest().unwrap();
+    assert!(Arc::ptr_eq(&before, &mirror.latest().unwrap()));
+    lose_blobs(&place.path("clone"));
+    // The name of a file that has equal contents doesn't matter.
+    let files = [("a.yaml", Put::File("new")), ("b.yaml", Put::Nothing), ("c.yaml", Put::File("b"))];
+    place.push(place.commit(Some(first), &files));
+    mirror.fetch().unwrap();
+    let after = mirror.latest().unwrap();
+    let texts = |snapshot: &Snapshot| {
+        let text = |entry: &SnapshotEntry| match entry {
+            SnapshotEntry::File { bytes, .. } => String::from_utf8(bytes.to_vec()).unwrap(),
+            SnapshotEntry::Unreadable { message, .. } => message.clone(),
+        };
+        snapshot.entries.iter().map(|(path, entry)| format!("{path}: {}", text(entry))).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(&before), ["a.yaml: a", "b.yaml: b"]);
+    assert_eq!(texts(&after), ["a.yaml: new", "c.yaml: b"]);
+    assert!(matches!(mirror.snapshot(), Err(GitError::Damaged { .. })), "it reads everything");
+}
+
 #[test]
 fn what_is_in_force_and_was_found_whole_is_read_again_only_when_somebody_finds_it_damaged() {
     let place = Place::new();
@@ -232,22 +278,7 @@ fn what_is_in_force_and_was_found_whole_is_read_again_only_when_somebody_finds_i
     place.push(first);
     let mirror = place.mirror(None);
     mirror.fetch().unwrap();
-    // Removes the file's blob from the clone.
-    let path = place.path("clone");
-    let clone = Repository::open_bare(&path).unwrap();
-    let (odb, mut kept) = (clone.odb().unwrap(), vec![]);
-    odb.foreach(|id| {
-        let object = odb.read(*id).unwrap();
-        kept.push((object.kind(), object.data().to_vec()));
-        true
-    })
-    .unwrap();
-    fs::remove_dir_all(path.join("objects/pack")).unwrap();
-    let odb = Repository::open_bare(&path).unwrap();
-    let odb = odb.odb().unwrap();
-    for (kind, data) in kept.iter().filter(|(kind, _)| *kind != git2::ObjectType::Blob) {
-        odb.write(*kind, data).unwrap();
-    }
+    lose_blobs(&place.path("clone"));
     let same = Fetched { commit: first.to_string(), is_new: false, rewritten: false };
     assert_eq!(mirror.fetch().unwrap(), same);
     assert!(matches!(mirror.snapshot(), Err(GitError::Damaged { .. })), "nobody looked for it");

@@ -1,7 +1,7 @@
 //! Reads the specs of a commit, by the same rules as those of a folder. Links and submodules are not
 //! followed: they are unreadable where specs may be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use camino::Utf8Path;
@@ -25,6 +25,15 @@ const MAX_HIDDEN_FOLDERS: u32 = 10_000;
 /// The limit of specs in one top folder, in bytes: twice a hundred thousand specs of about 1 KiB.
 const MAX_TOP_BYTES: u64 = 256 << 20;
 
+/// What was read of blobs, by their ids, which are digests of their contents.
+#[derive(Debug, Default)]
+pub(super) struct Blobs {
+    /// Spec files, with their sizes in bytes.
+    specs: HashMap<Oid, (u64, SnapshotEntry)>,
+    /// Other files; none if they contain no text of a spec.
+    others: HashMap<Oid, Option<Arc<[u8]>>>,
+}
+
 pub(super) struct CommitReader<'a> {
     pub(super) repository: &'a Repository,
     pub(super) url: &'a str,
@@ -33,11 +42,11 @@ pub(super) struct CommitReader<'a> {
 }
 
 impl CommitReader<'_> {
-    /// Returns the snapshot of all specs.
+    /// Returns the snapshot of all specs, and all blobs in it. Known blobs are not read.
     ///
     /// # Errors
-    /// If any object is missing: an incomplete commit is not used.
-    pub(super) fn read(&self, source: SourceId) -> Result<Snapshot, GitError> {
+    /// If any other object is missing: an incomplete commit is not used.
+    pub(super) fn read(&self, source: SourceId, known: &Blobs) -> Result<(Snapshot, Blobs), GitError> {
         let commit =
             self.repository.find_commit(self.commit).map_err(|error| self.damaged("a commit", error))?;
         let whole = commit.tree().map_err(|error| self.damaged("a folder", error))?;
@@ -46,6 +55,8 @@ impl CommitReader<'_> {
         let mut walk = Walk {
             reader: self,
             odb,
+            known,
+            blobs: Blobs::default(),
             found: ScanTotals::default(),
             skipped: BTreeMap::new(),
             others_left: MAX_OTHERS,
@@ -56,7 +67,8 @@ impl CommitReader<'_> {
         let revision = self.commit.to_string();
         let author = author(&commit.author());
         let commit = Some(Commit { id: revision.clone(), author, is_edited: false, rewrote: None });
-        Ok(Snapshot { source, revision, commit, skipped: walk.skipped, entries: walk.found.entries })
+        let Walk { blobs, skipped, found: ScanTotals { entries, .. }, .. } = walk;
+        Ok((Snapshot { source, revision, commit, skipped, entries }, blobs))
     }
 
     fn root<'t>(&'t self, whole: Tree<'t>) -> Result<Tree<'t>, GitError> {
@@ -128,6 +140,8 @@ fn too_much() -> SnapshotEntry {
 struct Walk<'a> {
     reader: &'a CommitReader<'a>,
     odb: Odb<'a>,
+    known: &'a Blobs,
+    blobs: Blobs,
     found: ScanTotals,
     skipped: BTreeMap<SpecPath, Arc<[u8]>>,
     /// How many more files other than specs may be read in the current top or hidden folder.
@@ -177,15 +191,10 @@ impl Walk<'_> {
                 }
             }
             Some(ObjectType::Blob) if is_spec(path.as_str()) => {
-                let entry = match self.bytes(entry.id(), &path)? {
-                    Some(bytes) if bytes.len() as u64 <= self.bytes_left => {
-                        self.bytes_left -= bytes.len() as u64;
-                        file(bytes)
-                    }
-                    Some(_) => too_much(),
-                    None => too_large(),
-                };
-                self.found.add(path, entry);
+                let (size, entry) = self.spec(entry.id(), &path)?;
+                let left = self.bytes_left.checked_sub(size);
+                self.bytes_left = left.unwrap_or(self.bytes_left);
+                self.found.add(path, if left.is_some() { entry } else { too_much() });
             }
             Some(ObjectType::Blob) => {
                 if is_miscased(&path) {
@@ -252,14 +261,30 @@ impl Walk<'_> {
             return Ok(());
         }
         self.others_left -= 1;
-        match self.bytes(entry.id(), &path)? {
-            Some(bytes) if !mentions_api_version(&bytes) => {}
-            // A file that is too large may contain anything, so its name is kept.
-            bytes => {
-                self.skipped.insert(path, bytes.unwrap_or_default());
-            }
-        }
+        let kept = match self.known.others.get(&entry.id()) {
+            Some(known) => known.clone(),
+            None => match self.bytes(entry.id(), &path)? {
+                Some(bytes) => mentions_api_version(&bytes).then_some(bytes),
+                // A file that is too large may contain anything, so its name is kept.
+                None => Some(Arc::default()),
+            },
+        };
+        self.blobs.others.insert(entry.id(), kept.clone());
+        self.skipped.extend(kept.map(|bytes| (path, bytes)));
         Ok(())
+    }
+
+    /// Reads a spec file. One that is too large doesn't count for the limit of bytes.
+    fn spec(&mut self, id: Oid, path: &SpecPath) -> Result<(u64, SnapshotEntry), GitError> {
+        let read = match self.known.specs.get(&id) {
+            Some(known) => known.clone(),
+            None => match self.bytes(id, path)? {
+                Some(bytes) => (bytes.len() as u64, file(bytes)),
+                None => (0, too_large()),
+            },
+        };
+        self.blobs.specs.insert(id, read.clone());
+        Ok(read)
     }
 
     /// Returns whether a link leads to a file in the repository, so that it hides no folder of specs.

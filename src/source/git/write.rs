@@ -125,7 +125,7 @@ impl Mirror {
                     why,
                 });
             }
-            let snapshot = self.snapshot().map_err(WriteError::Away)?;
+            let snapshot = self.latest().map_err(WriteError::Away)?;
             let change = change(&snapshot).map_err(WriteError::Edits)?;
             let Some(commit) = self.commit_on(&repository, tip, author, change)? else {
                 return Ok(CommitResult { commit: tip.to_string(), is_new: false });
@@ -160,9 +160,12 @@ impl Mirror {
     }
 
     fn activate_pushed(&self, repository: &Repository, commit: Oid) -> Result<(), GitError> {
-        self.read(repository, commit)?;
+        let known = self.whole().clone().map(|known| known.blobs).unwrap_or_default();
+        let whole = self.read(repository, commit, &known)?;
         self.keep(repository, commit)?;
-        self.names().put_in_force(repository, commit).map_err(|error| clone(&self.place, &error))
+        self.names().put_in_force(repository, commit).map_err(|error| clone(&self.place, &error))?;
+        *self.whole() = Some(whole);
+        Ok(())
     }
 
     /// Fetches to see whether a commit arrived after the connection failed. While the branch is unchanged, a
