@@ -8,6 +8,7 @@ pub mod write;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind, Read};
+use std::ops::Bound;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,6 +60,7 @@ fn real_root(root: &Utf8Path) -> Result<Utf8PathBuf, SourceError> {
 /// A walk through all of a tree.
 struct TreeWalk {
     snapshot: Snapshot,
+    folders: FolderDigests,
     /// The metadata that reveals later changes; none if some entries kept changing.
     stamp: Option<TreeStamp>,
     /// Whether every file has one path only, so that a change of a file changes one entry.
@@ -78,11 +80,12 @@ impl TreeWalk {
             .ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
         let SkippedSpecs { found: skipped, has_hidden } = skipped;
         let StillEntries { entries, stamp, is_plain } = found;
-        let revision = revision(&entries);
+        let mut folders = FolderDigests::new();
+        let revision = revision(&entries, &mut folders);
         // The source is the path as given: a link that is switched to another folder remains the same source.
         let source = SourceId(root.to_string());
         let snapshot = Snapshot { source, revision, commit: None, skipped, entries };
-        Ok(TreeWalk { snapshot, stamp, is_plain, has_hidden })
+        Ok(TreeWalk { snapshot, folders, stamp, is_plain, has_hidden })
     }
 }
 
@@ -100,7 +103,7 @@ fn hide_unfinished(unfinished: &UnfinishedFiles, snapshot: &mut Arc<Snapshot>, r
             *entry = unreadable("unfinished-file", "this file is still being written".to_owned(), hint);
         }
     }
-    snapshot.revision = revision(&snapshot.entries);
+    snapshot.revision = revision(&snapshot.entries, &mut FolderDigests::new());
 }
 
 /// The metadata of a tree, which changes when a file or folder does. It is collected without opening files.
@@ -153,18 +156,52 @@ fn still_entries(
     Ok(None)
 }
 
-/// Returns the digest of all paths and contents. Unreadable entries count with their error code.
-fn revision(entries: &BTreeMap<SpecPath, SnapshotEntry>) -> String {
+/// The digests of top folders, by name.
+type FolderDigests = BTreeMap<String, Digest>;
+
+/// Returns the digest of all paths and contents, made of those of the top folders. Unknown ones are added.
+fn revision(entries: &BTreeMap<SpecPath, SnapshotEntry>, known: &mut FolderDigests) -> String {
     let mut lines = String::new();
-    for (path, entry) in entries {
-        let content = match entry {
-            SnapshotEntry::File { digest, .. } => digest.as_str(),
-            SnapshotEntry::Unreadable { code, .. } => code,
-        };
-        // A path may contain a line break; its length makes the list unambiguous.
-        lines.push_str(&format!("{} {path} {content}\n", path.as_str().len()));
+    let mut next = entries.iter().next();
+    while let Some((path, entry)) = next {
+        let (end, bound);
+        match path.top_folder() {
+            Some(folder) => {
+                let begin = format!("{folder}/");
+                // The character after the slash: all paths in the folder are before this.
+                end = format!("{folder}0");
+                bound = Bound::Included(end.as_str());
+                if !known.contains_key(folder) {
+                    let mut inner = String::new();
+                    let range = (Bound::Included(begin.as_str()), Bound::Excluded(end.as_str()));
+                    entries
+                        .range::<str, _>(range)
+                        .for_each(|(path, entry)| line(&mut inner, path.as_str(), content(entry)));
+                    known.insert(folder.to_owned(), Digest::of(inner));
+                }
+                line(&mut lines, &begin, known.get(folder).map_or("", Digest::as_str));
+            }
+            None => {
+                bound = Bound::Excluded(path.as_str());
+                line(&mut lines, path.as_str(), content(entry));
+            }
+        }
+        next = entries.range::<str, _>((bound, Bound::Unbounded)).next();
     }
     Digest::of(lines).to_string()
+}
+
+/// Unreadable entries count with their error code.
+fn content(entry: &SnapshotEntry) -> &str {
+    match entry {
+        SnapshotEntry::File { digest, .. } => digest.as_str(),
+        SnapshotEntry::Unreadable { code, .. } => code,
+    }
+}
+
+/// Adds a line. A path may contain a line break; its length makes the list unambiguous.
+fn line(lines: &mut String, path: &str, content: &str) {
+    lines.extend([&path.len().to_string(), " ", path, " ", content, "\n"]);
 }
 
 /// The sorted names in a folder, and whether each is UTF-8. Other names are in their lossy form.

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant, SystemTime};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::{
-    ChangeCounter, KnownFiles, MAX_FILES, MAX_FOLDERS, MetadataStamp, SCANS, SkippedSpecs, TreeStamp,
-    TreeWalk, UnfinishedFiles, Watch, hide_unfinished, is_miscased, is_spec, read_file, read_tree_stamp,
-    real_root, revision, stamp,
+    ChangeCounter, FolderDigests, KnownFiles, MAX_FILES, MAX_FOLDERS, MetadataStamp, SCANS, SkippedSpecs,
+    TreeStamp, TreeWalk, UnfinishedFiles, Watch, hide_unfinished, is_miscased, is_spec, read_file,
+    read_tree_stamp, real_root, revision, stamp,
 };
 use crate::names::SpecPath;
 use crate::source::SourceError;
@@ -47,6 +47,7 @@ pub struct Scanner {
 /// The last scan, which is brought up to date with what changed since.
 struct LastScan {
     snapshot: Arc<Snapshot>,
+    folders: FolderDigests,
     /// The root's real path, and its identity.
     root: Utf8PathBuf,
     root_file: (u64, u64),
@@ -74,7 +75,8 @@ impl Default for Scanner {
 }
 
 impl Scanner {
-    /// Creates a scanner of a watched tree. Files that are still being written are unreadable.
+    /// Creates the only scanner of a watched tree, since it takes the names in events. Files that are still
+    /// being written are unreadable.
     pub fn of(watch: &Watch) -> Self {
         Self { unfinished: watch.unfinished(), changes: watch.heard(), ..Self::default() }
     }
@@ -127,7 +129,7 @@ impl Scanner {
             return Ok(LastScan { walked, ..last });
         }
         let root_file = file_number(&real).ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
-        let TreeWalk { snapshot, stamp, is_plain, has_hidden } = TreeWalk::of(root, &self.known)?;
+        let TreeWalk { snapshot, folders, stamp, is_plain, has_hidden } = TreeWalk::of(root, &self.known)?;
         let seen = stamp.iter().flat_map(|stamp| &stamp.seen);
         let settled = seen.filter_map(|(path, stamp)| {
             let stamp = stamp.filter(|stamp| age(*stamp, begun).is_some_and(|age| age > self.settled))?;
@@ -138,7 +140,7 @@ impl Scanner {
         self.known = settled.collect();
         let count = snapshot.entries.len() + stamp.as_ref().map_or(0, |stamp| stamp.seen.len());
         let snapshot = Arc::new(snapshot);
-        Ok(LastScan { snapshot, root: real, root_file, walked, stamp, count, is_plain, has_hidden })
+        Ok(LastScan { snapshot, folders, root: real, root_file, walked, stamp, count, is_plain, has_hidden })
     }
 }
 
@@ -171,7 +173,7 @@ impl LastScan {
                     has_others |= !self.read_spec(place, known)?;
                 }
                 let snapshot = Arc::make_mut(&mut self.snapshot);
-                snapshot.revision = revision(&snapshot.entries);
+                snapshot.revision = revision(&snapshot.entries, &mut self.folders);
             }
             if has_others {
                 self.search_skipped();
@@ -210,6 +212,7 @@ impl LastScan {
         }
         let entry = read_file(Utf8Path::from_path(place)?)?;
         known.remove(&path);
+        path.top_folder().and_then(|folder| self.folders.remove(folder));
         Arc::make_mut(&mut self.snapshot).entries.insert(path, entry);
         Some(true)
     }

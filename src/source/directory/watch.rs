@@ -194,6 +194,10 @@ impl Watch {
             };
             if self.wait_for_event(pause) && self.read_events() {
                 let begin = Instant::now();
+                // Until new folders are watched, each scan has to walk all of the tree.
+                if self.is_stale {
+                    self.update_watches();
+                }
                 let goes_on = |watch: &Self| {
                     watch.wait_for_event(SAVE_DEBOUNCE) || !watch.unfinished.files().is_empty()
                 };

@@ -53,6 +53,37 @@ fn a_file_that_was_left_alone_is_not_read_again_and_one_that_changed_is() {
     assert!(scanner.known.is_empty());
 }
 
+#[test]
+fn only_named_files_are_read_until_the_next_walk() {
+    let place = tempfile::tempdir().unwrap();
+    let root = Utf8PathBuf::from_path_buf(place.path().canonicalize().unwrap()).unwrap();
+    let write = |number: u32| {
+        ["a", "b"].map(|file| fs::write(root.join(format!("{file}.yaml")), number.to_string()).unwrap())
+    };
+    write(1);
+    let mut watch = Watch::new(&root);
+    let mut scanner = Scanner::of(&watch);
+    let scan = |scanner: &mut Scanner| {
+        let snapshot = scanner.scan(&root).unwrap();
+        let text = |entry: &SnapshotEntry| match entry {
+            SnapshotEntry::File { bytes, .. } => String::from_utf8(bytes.to_vec()).unwrap(),
+            SnapshotEntry::Unreadable { message, .. } => message.clone(),
+        };
+        snapshot.entries.values().map(text).collect::<Vec<_>>()
+    };
+    assert_eq!(scan(&mut scanner), ["1", "1"]);
+    write(2);
+    watch.hear();
+    // As if only one of the two changes caused an event.
+    let mut named = scanner.changes.take_named().unwrap();
+    named.retain(|file| file.ends_with("a.yaml"));
+    assert_eq!(named.len(), 1);
+    scanner.changes.set_named(named);
+    assert_eq!(scan(&mut scanner), ["2", "1"]);
+    scanner.last.as_mut().unwrap().walked -= WALK_INTERVAL;
+    assert_eq!(scan(&mut scanner), ["2", "2"]);
+}
+
 /// A tree that is edited at random, beside a folder out of the tree.
 struct Edits {
     place: tempfile::TempDir,

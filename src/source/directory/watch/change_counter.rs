@@ -80,6 +80,11 @@ impl ChangeCounter {
         ear.named = None;
     }
 
+    #[cfg(test)]
+    pub(in super::super) fn set_named(&self, named: BTreeSet<PathBuf>) {
+        self.lock_count().named = Some(named);
+    }
+
     pub(super) fn lock_count(&self) -> MutexGuard<'_, ChangeCount> {
         locked(&self.0)
     }

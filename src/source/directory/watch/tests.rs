@@ -188,3 +188,34 @@ fn whether_anything_was_told_is_known_before_anybody_comes_to_hear_it() {
     let nowhere = Watch::new(&root.join("nowhere")).heard();
     assert!(nowhere.mark().is_none() && !nowhere.is_unchanged_since(None));
 }
+
+#[test]
+fn names_are_taken_once_and_not_while_more_may_follow() {
+    let place = tempfile::tempdir().unwrap();
+    let root = Utf8PathBuf::from_path_buf(place.path().canonicalize().unwrap()).unwrap();
+    let mut watch = Watch::new(&root);
+    let heard = watch.heard();
+    let names = |names: &[&str]| Some(names.iter().map(|name| root.join(name).into()).collect());
+    assert_eq!(heard.take_named(), None, "what changed before the watch began is unknown");
+    assert_eq!(heard.take_named(), names(&[]));
+    for file in ["a.yaml", ".a.yaml.swp", ".streamfleet-tmp-1"] {
+        fs::write(root.join(file), "a: 1\n").unwrap();
+    }
+    assert_eq!(heard.take_named(), None, "the watching thread hasn't read them yet");
+    watch.hear();
+    assert_eq!(heard.take_named(), names(&[".a.yaml.swp", "a.yaml"]));
+    assert_eq!(heard.take_named(), names(&[]));
+    heard.lock_count().count_rename(1, true);
+    assert_eq!(heard.take_named(), None, "the new name wasn't told yet");
+    fs::rename(root.join("a.yaml"), root.join("b.yaml")).unwrap();
+    watch.hear();
+    assert_eq!(heard.take_named(), names(&["a.yaml", "b.yaml"]));
+    fs::create_dir(root.join("acme")).unwrap();
+    watch.hear();
+    assert_eq!(heard.take_named(), None, "files may have been added before the folder was watched");
+    for number in 0..=2_000 {
+        fs::write(root.join(format!("acme/{number}.yaml")), "a: 1\n").unwrap();
+    }
+    watch.hear();
+    assert_eq!(heard.take_named(), None, "all of the tree is walked as fast");
+}
