@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::catalog::Secrets;
 use crate::names::{Digest, FleetKey};
 use crate::parallel::locked;
-use crate::plan::{DryRunRequests, DryRuns, FleetPart, Step};
+use crate::plan::{AlikeDryRuns, DryRunRequests, DryRuns, FleetPart, Step};
 use crate::secret;
 use crate::target::{ObjectWrite, Target};
 
@@ -58,8 +58,8 @@ impl DryRunCache {
 }
 
 fn digest(part: &FleetPart, revision: u64) -> Digest {
-    let DryRunRequests { steps, foregone, kinds } = part.dry_run_requests();
-    let steps = steps.iter().map(|step| {
+    let DryRunRequests { steps, alike, foregone, kinds } = part.dry_run_requests();
+    let steps = steps.iter().chain(&alike).map(|step| {
         let after = step.after.as_ref().map(|manifest| manifest.digest());
         (step.verb, &step.object, &step.uid, after)
     });
@@ -70,20 +70,27 @@ fn digest(part: &FleetPart, revision: u64) -> Digest {
 /// Runs the changes of a fleet as dry runs; `None` if there are none, or if the target can't be asked.
 ///
 /// An unchanged fleet costs no call. Objects that can't have a dry run yet only have their kinds checked,
-/// with one call for each API group; all others cost one call each.
+/// with one call for each API group. Of many new Namespaces some are asked about; all others cost one call each.
 pub(super) async fn ask(target: &Target, part: &FleetPart, secrets: &Secrets) -> Option<DryRuns> {
     let Target::Kubernetes(target) = target else { return None };
-    let DryRunRequests { steps, foregone: mut runs, kinds } = part.dry_run_requests();
-    if steps.is_empty() && runs.is_empty() {
+    let requests = part.dry_run_requests();
+    let mut runs = requests.foregone.clone();
+    if requests.steps.is_empty() && runs.is_empty() {
         return None;
     }
-    let missing = target.missing_kinds(&kinds).await;
+    let missing = target.missing_kinds(&requests.kinds).await;
     for (object, run) in &mut runs {
         if let Some(missing) = missing.get(&(object.api_version.as_str(), object.kind.as_str())) {
             *run = missing.clone();
         }
     }
-    runs.extend(target.dry_run(steps.into_iter().filter_map(|step| trial(step, secrets)).collect()).await);
+    let trials = |steps: &[&Step]| steps.iter().filter_map(|step| trial(step, secrets)).collect();
+    runs.extend(target.dry_run(trials(&requests.steps)).await);
+    let alike = match requests.of_alike(&runs) {
+        AlikeDryRuns::Asked(steps) => target.dry_run(trials(steps)).await,
+        AlikeDryRuns::Foregone(runs) => runs,
+    };
+    runs.extend(alike);
     Some(runs)
 }
 

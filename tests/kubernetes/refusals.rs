@@ -4,7 +4,7 @@
 use crate::support::Tree;
 use crate::support::control_plane::{ControlPlane, until};
 
-use super::{QUOTA, SANDBOX, on};
+use super::{FLEET, QUOTA, SANDBOX, on};
 
 const PLAN: &str = "plan tree --config config.toml";
 const APPLY: &str = "apply tree --yes --config config.toml";
@@ -96,6 +96,73 @@ fn what_the_server_refuses_is_told_with_its_place_and_the_rest_is_done() {
     assert_eq!(dry_runs(&plane), before);
     assert!(before > 0);
 }
+
+/// New Namespaces are alike, so only some have a dry run. If one of them is refused, each has its own.
+#[test]
+fn of_many_new_namespaces_some_are_tried_and_all_once_one_is_refused() {
+    let plane = ControlPlane::lease();
+    let tree = on(&plane);
+    let limits = [("max_tenants: 5", "max_tenants: 20"), ("max_kafka_units: 10", "max_kafka_units: 40")];
+    limits.iter().for_each(|(before, after)| tree.edit(FLEET, before, after));
+    tree.edit("organizations.yaml", "clusters: 10\n  kafka_units: 20", "clusters: 20\n  kafka_units: 40");
+    let names: Vec<String> = (0..10).map(|number| format!("spare-{number}")).collect();
+    names.iter().for_each(|name| add_cluster(&tree, name));
+    let before = dry_runs(&plane);
+    tree.run(PLAN).expect(2).says(&[
+        " objects unverified until Namespace kafka-acme--orders exists",
+        " objects unverified until Namespace kafka-acme--spare-9 exists",
+    ]);
+    assert_eq!(dry_runs(&plane) - before, 8);
+
+    // All are refused: each waits, and nothing is sent.
+    let policy = |expression: &str| NAMESPACES.replace("EXPRESSION", expression);
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: kafka-acme--trial-9}\n";
+    let wait_for = |holds: bool| {
+        until("the policy is as it was set", || {
+            let refused = plane.kubectl("apply --server-side --dry-run=server -f -", namespace);
+            (refused.err.contains("one team only") == holds).then_some(())
+        });
+    };
+    let nobody = policy("false");
+    plane.kubectl("apply -f -", &nobody).expect(0);
+    wait_for(true);
+    let planned = tree.run(PLAN).expect(3);
+    assert_eq!(planned.out.matches("the target would refuse Namespace").count(), 12, "{}", planned.out);
+    tree.run(APPLY).expect(3).says(&["12 waiting"]).says_nothing_of(&["cannot apply"]);
+    plane.kubectl("delete -f -", &nobody).expect(0);
+    wait_for(false);
+
+    // One that wasn't tried is refused: it alone fails, and it waits from then on.
+    let some = policy("!object.metadata.name.endsWith('-9')");
+    plane.kubectl("apply -f -", &some).expect(0);
+    wait_for(true);
+    tree.run(PLAN).expect(2).says_nothing_of(&["would refuse"]);
+    tree.run(APPLY).expect(1).says(&["cannot apply Namespace kafka-acme--spare-9", "one team only"]);
+    plane.kubectl("get kafka spare-8 --namespace=kafka-acme--spare-8", "").expect(0);
+    tree.run(PLAN).expect(3).says(&[
+        "! cluster spare-9    blocked: the target would refuse Namespace kafka-acme--spare-9: 403 Forbidden",
+        "1 waiting",
+    ]);
+}
+
+/// A policy for the Namespaces of ours.
+const NAMESPACES: &str = "
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: no-namespaces}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [''], apiVersions: ['*'], operations: [CREATE], resources: [namespaces]}
+  validations:
+    - {expression: \"!object.metadata.name.startsWith('kafka-') || EXPRESSION\", message: one team only, reason: Forbidden}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: no-namespaces}
+spec: {policyName: no-namespaces, validationActions: [Deny]}
+";
 
 fn dry_runs(plane: &ControlPlane) -> usize {
     let metrics = plane.kubectl("get --raw /metrics", "").expect(0).out;

@@ -38,7 +38,7 @@ pub use display::{
     Audience, EntryPlace, Outline, OutlineApproval, OutlineItem, OutlineSection, PlanEntry, display, entries,
     markdown, outline, plain, plain_lines, reason, sections, summary_sentence, wait_remedy,
 };
-pub use dry_run::DryRunRequests;
+pub use dry_run::{AlikeDryRuns, DryRunRequests};
 pub use guard::approval::{DELETIONS_WINDOW, is_approval_id};
 pub use guard::awaited::LONG;
 pub use guard::refusal::UNDO_BY_HAND;

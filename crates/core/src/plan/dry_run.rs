@@ -9,10 +9,16 @@ use crate::plan::model::part::{FleetPart, Repair};
 use crate::plan::model::site::{DryRun, DryRuns};
 use crate::plan::{Change, Remark, Step, Verb, Waiting};
 
+/// How many new Namespaces of a fleet have a dry run of their own. A policy or webhook may refuse a Namespace for
+/// its name, but most refuse all or none: they are alike except for that.
+const NAMESPACES: usize = 8;
+
 /// The dry runs that a fleet's part of a plan needs.
 #[derive(Debug, Default)]
 pub struct DryRunRequests<'a> {
     pub steps: Vec<&'a Step>,
+    /// Further new Namespaces, which are like those in `steps`. They need a dry run only if one of those is refused.
+    pub alike: Vec<&'a Step>,
     /// Objects that can't be tried, with the reason.
     pub foregone: DryRuns,
     /// The API version and kind of those objects of `foregone` whose kind should already exist on the target.
@@ -48,13 +54,21 @@ impl FleetPart {
             let has_one = |step: &&Step| step.after.is_some() && !dns_records::is_record(&step.object);
             steps().chain(repaired).filter(has_one)
         };
-        let made = written().filter(|step| step.verb == Verb::Create && step.object.kind == "Namespace");
+        let made = written().filter(|step| is_new_namespace(step));
         let made: BTreeMap<&str, &ObjectKey> =
             made.map(|step| (step.object.name.as_str(), &step.object)).collect();
         let definitions: Vec<_> = written().filter_map(defined).collect();
         let mut questions = DryRunRequests::default();
+        let mut namespaces = 0;
         for step in written() {
             let object = &step.object;
+            if is_new_namespace(step) {
+                namespaces += 1;
+                if namespaces > NAMESPACES {
+                    questions.alike.push(step);
+                    continue;
+                }
+            }
             let defines =
                 definitions.iter().find(|(group, kind, _)| *group == object.group() && *kind == object.kind);
             let missing = match defines {
@@ -68,11 +82,39 @@ impl FleetPart {
             if defines.is_none() {
                 questions.kinds.insert((&object.api_version, &object.kind));
             }
-            let why = format!("until {missing} exists");
-            questions.foregone.insert(object.clone(), DryRun::Unverified { why });
+            questions.foregone.insert(object.clone(), unverified_until(missing));
         }
         questions
     }
+}
+
+impl DryRunRequests<'_> {
+    /// What becomes of `alike`, by the answers to `steps`. Once a Namespace is refused, each of the others may be,
+    /// and has to wait with its own reason.
+    pub fn of_alike(&self, runs: &DryRuns) -> AlikeDryRuns<'_> {
+        let namespaces = self.steps.iter().filter(|step| is_new_namespace(step));
+        let answers: Vec<&DryRun> = namespaces.filter_map(|step| runs.get(&step.object)).collect();
+        if answers.iter().any(|run| matches!(run, DryRun::Refused { .. })) {
+            return AlikeDryRuns::Asked(&self.alike);
+        }
+        let unverified = answers.into_iter().find(|run| matches!(run, DryRun::Unverified { .. }));
+        let run = |step: &Step| unverified.cloned().unwrap_or_else(|| unverified_until(&step.object));
+        AlikeDryRuns::Foregone(self.alike.iter().map(|step| (step.object.clone(), run(step))).collect())
+    }
+}
+
+#[derive(Debug)]
+pub enum AlikeDryRuns<'a> {
+    Asked(&'a [&'a Step]),
+    Foregone(DryRuns),
+}
+
+fn is_new_namespace(step: &Step) -> bool {
+    step.verb == Verb::Create && step.object.kind == "Namespace"
+}
+
+fn unverified_until(missing: &ObjectKey) -> DryRun {
+    DryRun::Unverified { why: format!("until {missing} exists") }
 }
 
 fn defined(step: &Step) -> Option<(String, String, &ObjectKey)> {

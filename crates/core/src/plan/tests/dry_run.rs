@@ -1,5 +1,7 @@
 use super::*;
-use crate::plan::{Audience, Contest, DryRun, DryRuns, FleetInputs, Planner, Remark, Waiting, display};
+use crate::plan::{
+    AlikeDryRuns, Audience, Contest, DryRun, DryRuns, FleetInputs, Planner, Remark, Step, Waiting, display,
+};
 
 /// Returns the plan with these dry runs, and the objects that could and could not be asked about.
 fn asked(lab: &Lab, runs: &DryRuns) -> (Plan, Vec<String>, Vec<String>) {
@@ -37,6 +39,59 @@ fn what_is_to_be_put_into_a_new_namespace_is_not_asked_about() {
         foregone.iter().all(|it| it.ends_with(" until Namespace kafka-acme--payments exists")),
         "{foregone:?}"
     );
+}
+
+/// New Namespaces are alike. Some are asked about, and the others only if one of those is refused.
+#[test]
+fn of_many_new_namespaces_some_are_asked_about_until_one_is_refused() {
+    let mut lab = Lab::with(&["orders"]);
+    for number in 0..10 {
+        lab.cluster(&format!("new-{number}"), json!({}));
+    }
+    let (catalog, desired) = (lab.catalog(), lab.desired());
+    let planner = Planner::new(&catalog, &lab.recorded, lab.observed.protected(), &lab.policy);
+    let fleet = fleet_key();
+    let site = lab.site(&fleet, &desired);
+    let part = planner.fleet(&site);
+    let requests = part.dry_run_requests();
+    let objects = |steps: &[&Step]| steps.iter().map(|step| step.object.clone()).collect::<Vec<_>>();
+    let (sample, alike) = (objects(&requests.steps), objects(&requests.alike));
+    assert_eq!((sample.len(), alike.len()), (8, 2));
+    assert!(sample.iter().chain(&alike).all(|object| object.kind == "Namespace"));
+
+    let accepted = || DryRun::Accepted { overwritten: vec![], left: vec![] };
+    let why = |why: &str| DryRun::Unverified { why: why.to_owned() };
+    let refused = DryRun::Refused { reason: "403 no".to_owned(), hint: "ask".to_owned() };
+    let answers = |last: DryRun| -> DryRuns {
+        let accepted = sample.iter().map(|object| (object.clone(), accepted()));
+        accepted.chain([(sample[7].clone(), last)]).collect()
+    };
+    for (last, expected) in [
+        (accepted(), Some(alike.iter().map(|object| why(&format!("until {object} exists"))).collect())),
+        (why("because of a webhook"), Some(vec![why("because of a webhook"); 2])),
+        (refused, None),
+    ] {
+        let foregone = match requests.of_alike(&answers(last)) {
+            AlikeDryRuns::Asked(steps) => {
+                assert_eq!(objects(steps), alike);
+                None
+            }
+            AlikeDryRuns::Foregone(runs) => Some(alike.iter().map(|object| runs[object].clone()).collect()),
+        };
+        assert_eq!(foregone, expected);
+    }
+
+    // The plan counts such a Namespace among the objects that are unverified until it exists.
+    let AlikeDryRuns::Foregone(runs) = requests.of_alike(&answers(accepted())) else {
+        panic!("none is refused")
+    };
+    let runs: DryRuns = requests.foregone.clone().into_iter().chain(runs).collect();
+    let (plan, ..) = asked(&lab, &runs);
+    let count = |cluster: &str| match change(&plan, cluster).remarks.as_slice() {
+        [Remark::Unverified { objects, .. }] => *objects,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((count("Cluster/acme/new-0"), count("Cluster/acme/new-9")), (4, 5));
 }
 
 #[test]
