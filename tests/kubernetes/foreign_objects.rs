@@ -8,6 +8,8 @@ use super::{SANDBOX, on};
 
 const PLAN: &str = "plan tree --config config.toml";
 const APPLY: &str = "apply tree --yes --config config.toml";
+/// The ConfigMap with the inventory of the cluster `sandbox`, by the digest of its namespace's name.
+const INVENTORY: &str = "inventory-34";
 const KAFKA: &str = "kafka sandbox --namespace=kafka-acme--sandbox";
 
 /// A name in the inventory isn't enough for ownership: the object itself must have fields of ours.
@@ -18,15 +20,12 @@ fn an_inventory_that_somebody_else_wrote_deletes_nothing() {
     tree.run(APPLY).expect(0);
     plane.kubectl("create configmap victim --namespace=kube-system", "").expect(0);
     plane.kubectl("create namespace prod", "").expect(0);
-    let map = "get configmap inventory-kafka-acme--sandbox --namespace=streamfleet-system --output=json";
-    let ours: serde_json::Value = serde_json::from_str(&plane.kubectl(map, "").expect(0).out).unwrap();
+    let map = format!("get configmap {INVENTORY} --namespace=streamfleet-system --output=json");
+    let ours: serde_json::Value = serde_json::from_str(&plane.kubectl(&map, "").expect(0).out).unwrap();
     let text = ours["data"]["inventory.json"].as_str().unwrap();
     for (name, key, get) in [
-        (
-            "inventory-kube-system",
-            "v1|ConfigMap|kube-system|victim",
-            "configmap victim --namespace=kube-system",
-        ),
+        ("inventory-08", "v1|ConfigMap|kube-system|victim", "configmap victim --namespace=kube-system"),
+        ("inventory-27", "v1|Namespace||prod", "namespace prod"),
         ("inventory-prod", "v1|Namespace||prod", "namespace prod"),
         ("intents-7", "v1|Namespace||prod", "namespace prod"),
     ] {
@@ -101,9 +100,7 @@ fn a_cluster_whose_inventory_is_lost_is_not_forgotten() {
     let plane = ControlPlane::lease();
     let tree = on(&plane);
     tree.run(APPLY).expect(0);
-    plane
-        .kubectl("delete configmap inventory-kafka-acme--sandbox --namespace=streamfleet-system", "")
-        .expect(0);
+    plane.kubectl(&format!("delete configmap {INVENTORY} --namespace=streamfleet-system"), "").expect(0);
     tree.run("status tree --config config.toml").says(&["Degraded"]);
     tree.remove(SANDBOX);
     tree.run(PLAN).expect(3).says(&["cluster sandbox", "waiting"]);

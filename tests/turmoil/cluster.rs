@@ -19,6 +19,9 @@ const LATE: Duration = Duration::from_millis(40);
 /// The namespace of a cluster that comes and goes stays, since its data is retained, and so do its records.
 const COMES: &str = "kafka-acme--comes-a";
 
+/// The ConfigMap with those records, which has no others.
+const COMES_RECORDS: &str = "inventory-1e";
+
 /// Injects a random fault into a call that comes soon.
 fn harm(turmoil: &mut Turmoil<'_>, proxy: &Proxy) {
     let faults = [Fault::Lost, Fault::Reset, Fault::ResetInBody, Fault::Cut];
@@ -32,11 +35,12 @@ fn harm(turmoil: &mut Turmoil<'_>, proxy: &Proxy) {
 fn found(proxy: &Proxy) -> BTreeMap<String, Value> {
     let ours = objects::of(proxy);
     let uids = objects::assert_owned(&ours);
-    let ours = ours.into_iter().filter(|(path, _)| !path.contains(COMES));
+    let comes = |path: &str| path.contains(COMES) || path.ends_with(COMES_RECORDS);
+    let ours = ours.into_iter().filter(|(path, _)| !comes(path));
     let mut ours: BTreeMap<_, _> =
         ours.map(|(path, object)| (path, objects::comparable(object, &uids))).collect();
     for text in ours.values_mut().filter_map(|object| object.pointer_mut("/data/inventory.json")) {
-        *text = text.as_str().unwrap().replace(&format!("\"inventory-{COMES}\","), "").into();
+        *text = text.as_str().unwrap().replace(&format!("\"{COMES_RECORDS}\","), "").into();
     }
     ours
 }

@@ -2,9 +2,10 @@
 //! object is ours; a name doesn't.
 //!
 //! It consists of ConfigMaps in our own namespace. `inventory` names the owner of the cluster and has the
-//! cluster-scoped objects. `inventory-<namespace>` has a namespace's objects and the Namespace itself.
-//! `intents-<number>` has what is about to be written, for many namespaces at once, until it moves to their
-//! own ConfigMaps. None has a secret. Each is replaced only at the version that was read, so that concurrent
+//! cluster-scoped objects. `inventory-00` to `inventory-3f` have the namespaces with their objects, several
+//! namespaces each. `inventory-<namespace>` has a namespace's topics and users, which can be thousands.
+//! `intents-<number>` has what is about to be written, for many namespaces at once, until it moves to the
+//! other ConfigMaps. None has a secret. Each is replaced only at the version that was read, so that concurrent
 //! writers conflict. `inventory` names the others, and one that is missing from a list is read by name:
 //! missing from a list is not the same as gone.
 
@@ -47,6 +48,11 @@ const INTENTS: &str = "intents-";
 
 /// The longest manager name or field path that is accepted, in bytes.
 const LONGEST_CONTEST: usize = 512;
+
+/// How many ConfigMaps the namespaces share. Few make a first apply cheap: a thousand namespaces take 64 calls. Many
+/// make a change cheap, because a changed ConfigMap is written as a whole. With a thousand namespaces, the fullest
+/// has about 30. Those would need 35 objects each with the longest possible names to exceed its 1 MiB.
+const SHARED: u8 = 64;
 
 /// How many objects a ConfigMap of intents has. An object with the longest possible names takes less than 900
 /// bytes with its owner's mark, and a ConfigMap holds 1 MiB.
@@ -209,13 +215,13 @@ impl Inventory {
         if chunk.installation != self.installation {
             return Err(KubeError::AnotherInstallation);
         }
-        // The cluster's owner can write these ConfigMaps. Entries of other organizations or of other
-        // namespaces are ignored. Intents may name any object; the object itself has to confirm them.
+        // The cluster's owner can write these ConfigMaps. Entries of other organizations and those that belong
+        // into another ConfigMap are ignored. Intents may name any object; the object itself has to confirm them.
         let organization = &self.fleet.organization;
         self.resources.add(&chunk.resources, organization);
         let intents = name.starts_with(INTENTS);
         let objects = chunk.objects.iter().filter(|(_, entry)| entry.owner.organization == *organization);
-        for (key, entry) in objects.filter(|(key, _)| intents || chunk_of(key) == name) {
+        for (key, entry) in objects.filter(|(key, entry)| intents || chunk_of(key, &entry.owner) == name) {
             match self.objects.entry(key.clone()) {
                 Vacant(place) => drop(place.insert(entry.clone())),
                 Occupied(mut known) => known.get_mut().add(entry),
@@ -304,10 +310,11 @@ impl Inventory {
         let (mut known, mut intended) = (BTreeMap::<String, Vec<_>>::new(), Vec::new());
         // Includes the ConfigMaps that intents will move to, so that `inventory` needn't be written again
         // then.
-        let mut names: BTreeSet<String> = self.objects.keys().map(chunk_of).collect();
+        let mut names: BTreeSet<String> =
+            self.objects.iter().map(|(key, entry)| chunk_of(key, &entry.owner)).collect();
         for (key, entry) in &self.objects {
             if entry.written.is_some() {
-                let entries = known.entry(chunk_of(key)).or_default();
+                let entries = known.entry(chunk_of(key, &entry.owner)).or_default();
                 entries.push((key, ObjectEntry { intended: None, ..entry.clone() }));
             }
             if entry.intended.is_some() {
@@ -434,12 +441,20 @@ fn metadata(map: &Value) -> ConfigMapPreconditions {
     ConfigMapPreconditions { uid: uid(map).unwrap_or_default().to_owned(), version: version(map).to_owned() }
 }
 
-fn chunk_of(key: &ObjectKey) -> String {
-    match (&key.namespace, key.kind.as_str()) {
-        (Some(namespace), _) => format!("{MAIN}-{namespace}"),
-        (None, "Namespace") => format!("{MAIN}-{}", key.name),
-        (None, _) => MAIN.to_owned(),
+/// The ConfigMap that has an object. It depends on nothing else, so that no object ever moves: a run that is
+/// killed between two writes can't leave an outdated entry that is believed.
+pub(super) fn chunk_of(key: &ObjectKey, owner: &ResourceKey) -> String {
+    let namespace = match (&key.namespace, key.kind.as_str()) {
+        (Some(namespace), _) => namespace,
+        (None, "Namespace") => &key.name,
+        (None, _) => return MAIN.to_owned(),
+    };
+    if owner.kind.is_on_cluster() {
+        return format!("{MAIN}-{namespace}");
     }
+    let digest = Digest::of(namespace);
+    let first = digest.as_str().get(..2).and_then(|text| u8::from_str_radix(text, 16).ok());
+    format!("{MAIN}-{:02x}", first.unwrap_or_default() % SHARED)
 }
 
 fn config_map(name: &str) -> ObjectKey {

@@ -66,7 +66,7 @@ fn what_is_about_to_be_made_stands_together_and_is_read_back() {
 
     let chunks = inventory.chunks();
     let names: Vec<&str> = chunks.keys().map(String::as_str).collect();
-    assert_eq!(names, ["intents-0", "intents-1", "inventory", &format!("inventory-{:063}", 7)]);
+    assert_eq!(names, ["intents-0", "intents-1", "inventory", "inventory-0e"]);
     // Each has only its own part, so that an outdated one is not believed.
     for (name, chunk) in &chunks {
         let is_intent = name.starts_with(INTENTS);
@@ -84,4 +84,62 @@ fn what_is_about_to_be_made_stands_together_and_is_read_back() {
         again.take(&name, &chunk.body(&name, None)).unwrap();
     }
     assert!(again.objects == inventory.objects && again.resources == inventory.resources);
+}
+
+fn written(kind: Kind, name: &str) -> ObjectEntry {
+    let owner = ResourceKey::new(kind, &"acme".parse().unwrap(), name);
+    let applied = AppliedObject {
+        uid: Uuid::nil().to_string(),
+        applied: Digest::of("manifest"),
+        fields: Some(Digest::of("fields")),
+        left: None,
+    };
+    ObjectEntry { owner, written: Some(applied), intended: None, adopts: None, deleting: false }
+}
+
+/// A change of one namespace must not write those of a whole fleet, and a first apply not one ConfigMap for each.
+#[test]
+fn a_thousand_namespaces_share_64_config_maps_that_are_far_from_full() {
+    let mut inventory = empty();
+    for number in 0..1_000 {
+        let cluster = format!("cluster-{number:022}");
+        for kind in 0..16 {
+            let key = ObjectKey {
+                namespace: Some(format!("kafka-acme--{cluster}")),
+                kind: format!("KafkaNodePool{kind}"),
+                name: format!("{cluster}-controllers"),
+                api_version: "kafka.strimzi.io/v1".to_owned(),
+            };
+            inventory.objects.insert(key, written(Kind::Cluster, &cluster));
+        }
+    }
+    let mut chunks = inventory.chunks();
+    let main = chunks.remove(MAIN).unwrap();
+    assert_eq!((chunks.len(), main.chunks.len()), (64, 64));
+    let longest = chunks.values().map(|chunk| serde_json::to_string(chunk).unwrap().len()).max().unwrap();
+    assert!(longest < 256 << 10, "{longest} bytes");
+
+    let mut again = empty();
+    for (name, chunk) in chunks {
+        again.take(&name, &chunk.body(&name, None)).unwrap();
+    }
+    assert!(again.objects == inventory.objects);
+}
+
+/// Topics and users can be thousands in each namespace, so they would not fit into one that is shared.
+#[test]
+fn topics_and_users_have_a_config_map_of_their_namespace() {
+    let namespace = "kafka-acme--orders";
+    let within = |kind: &str| -> ObjectKey { format!("v1|{kind}|{namespace}|a").try_into().unwrap() };
+    let owner = |kind, name: &str| written(kind, name).owner;
+    let alone = format!("inventory-{namespace}");
+    for (key, owner, expected) in [
+        (namespace_key(namespace), owner(Kind::Cluster, "orders"), "inventory-11"),
+        (within("Secret"), owner(Kind::Cluster, "orders"), "inventory-11"),
+        (within("KafkaTopic"), owner(Kind::Topic, "orders/a"), alone.as_str()),
+        (within("Secret"), owner(Kind::User, "orders/a"), alone.as_str()),
+        ("v1|ClusterRole||a".to_owned().try_into().unwrap(), owner(Kind::Fleet, "eu"), "inventory"),
+    ] {
+        assert_eq!(chunk_of(&key, &owner), expected, "{key}");
+    }
 }

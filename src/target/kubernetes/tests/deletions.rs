@@ -36,7 +36,7 @@ async fn only_the_object_that_was_planned_to_go_is_deleted() {
     assert_eq!(server.bodies(&format!("DELETE {THING}")), [only("ours")]);
     // The same holds for the inventory's ConfigMaps: as they were read, and as they were written since.
     assert_eq!(server.bodies(&format!("DELETE {MAPS}/intents-0")), [only("intents-0")]);
-    assert_eq!(server.bodies(&format!("DELETE {MAPS}/inventory-ns")), [only("new")]);
+    assert_eq!(server.bodies(&format!("DELETE {MAPS}/inventory-3b")), [only("new")]);
     assert_eq!(server.bodies(&format!("DELETE {INVENTORY}")), [only("new")]);
 }
 

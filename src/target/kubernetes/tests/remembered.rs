@@ -26,12 +26,12 @@ fn write(uid: Option<&str>) -> Intent {
     Intent { writes: vec![write], ..Intent::default() }
 }
 
-/// Adds an object of ours to the server's inventory, in the ConfigMap of its namespace.
+/// Adds an object of ours to the server's inventory, in the ConfigMap that has the namespace `ns` by its digest.
 fn remembers_ours(server: &Server) {
     let ours = [(key(), written("ours"))].into();
     let maps = [
-        config_map("inventory", &inventory(Uuid::nil(), &BTreeMap::new(), &["inventory-ns"])),
-        config_map("inventory-ns", &inventory(Uuid::nil(), &ours, &[])),
+        config_map("inventory", &inventory(Uuid::nil(), &BTreeMap::new(), &["inventory-3b"])),
+        config_map("inventory-3b", &inventory(Uuid::nil(), &ours, &[])),
     ];
     for map in &maps {
         let path = format!("{MAPS}/{}", map["metadata"]["name"].as_str().unwrap());
@@ -50,7 +50,7 @@ async fn what_is_remembered_is_written_in_an_order_that_can_end_anywhere() {
     session.next().await.unwrap().1.unwrap();
     let mark = ResourceMark { id: Uuid::nil(), protected: false };
     session.finish(|_| Some(mark)).await.unwrap();
-    let made = ["POST inventory", "POST intents-0", "POST inventory-ns", "DELETE intents-0", "PUT inventory"];
+    let made = ["POST inventory", "POST intents-0", "POST inventory-3b", "DELETE intents-0", "PUT inventory"];
     assert_eq!(changes(&server), made);
 
     let server = Server::new();
@@ -62,7 +62,7 @@ async fn what_is_remembered_is_written_in_an_order_that_can_end_anywhere() {
     session.finish(|_| None).await.unwrap();
     let mut gone = changes(&server);
     assert_eq!(gone.pop().as_deref(), Some("DELETE inventory"));
-    assert_eq!(gone, ["PUT inventory-ns", "DELETE inventory-ns"]);
+    assert_eq!(gone, ["PUT inventory-3b", "DELETE inventory-3b"]);
 }
 
 /// A ConfigMap is replaced only at the version that was read, and not at all without changes. An object
@@ -80,7 +80,7 @@ async fn what_is_remembered_is_replaced_only_as_it_was_read() {
     session.next().await.unwrap().1.unwrap();
     let mark = ResourceMark { id: Uuid::nil(), protected: false };
     session.finish(|_| Some(mark)).await.unwrap();
-    let [put] = server.bodies(&format!("PUT {MAPS}/inventory-ns")).try_into().unwrap();
+    let [put] = server.bodies(&format!("PUT {MAPS}/inventory-3b")).try_into().unwrap();
     assert_eq!(put["metadata"]["resourceVersion"], "1");
     assert!(!put["data"]["inventory.json"].as_str().unwrap().contains("left"), "{put}");
 }
@@ -88,7 +88,7 @@ async fn what_is_remembered_is_replaced_only_as_it_was_read() {
 /// A list may be truncated.
 #[tokio::test(start_paused = true)]
 async fn what_a_listing_of_the_inventory_lacks_is_asked_for_by_name() {
-    for listed in [vec![], vec!["inventory"], vec!["inventory-ns"]] {
+    for listed in [vec![], vec!["inventory"], vec!["inventory-3b"]] {
         let server = Server::new();
         remembers_ours(&server);
         let all = locked(&server.answers)[&("GET", MAPS.to_owned())][0].1["items"].clone();
@@ -102,8 +102,8 @@ async fn what_a_listing_of_the_inventory_lacks_is_asked_for_by_name() {
 
 #[test]
 fn an_inventory_is_complete_with_all_that_it_names() {
-    let main = config_map("inventory", &inventory(Uuid::nil(), &BTreeMap::new(), &["inventory-ns"]));
-    let part = config_map("inventory-ns", &inventory(Uuid::nil(), &BTreeMap::new(), &[]));
+    let main = config_map("inventory", &inventory(Uuid::nil(), &BTreeMap::new(), &["inventory-3b"]));
+    let part = config_map("inventory-3b", &inventory(Uuid::nil(), &BTreeMap::new(), &[]));
     for (maps, absent, complete) in [
         (vec![], true, true),
         (vec![&main], false, false),

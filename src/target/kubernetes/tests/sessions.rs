@@ -30,7 +30,7 @@ async fn settled(entry: ObjectEntry, there: (u16, Value)) -> (Option<String>, Ve
     let known = session.recall(&key()).map(|object| object.uid.unwrap());
     assert_eq!(session.known().contains(&key()), known.is_some());
     let maps = ["PUT", "POST"].map(|method| match method {
-        "PUT" => server.bodies(&format!("PUT {MAPS}/inventory-ns")),
+        "PUT" => server.bodies(&format!("PUT {MAPS}/inventory-3b")),
         _ => server.bodies(&format!("POST {MAPS}")),
     });
     let maps =
