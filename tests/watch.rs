@@ -1,5 +1,6 @@
 //! `serve` on real control planes: changes there are seen without a poll.
 
+mod calls;
 pub mod health;
 mod reachability;
 pub mod renewal;
@@ -76,21 +77,26 @@ fn what_happens_on_the_cluster_and_in_the_files_is_seen_and_acted_on() {
     assert_eq!(serve.stop(), Some(0));
 }
 
-/// Asserts that ten rounds without a change leave the server's own count of requests as it is.
-pub fn no_round_asks_anything(plane: &ControlPlane, serve: &Serve<'_>) {
-    let count = || requests(plane);
+/// Waits until rounds and requests have ended, and returns the server's own count of requests.
+fn quiet(plane: &ControlPlane, serve: &Serve<'_>) -> Vec<String> {
     let before = serve.until("nothing is asked any more", || {
-        let (first, rounds) = (count(), serve.rounds());
+        let (first, rounds) = (requests(plane), serve.rounds());
         sleep(Duration::from_millis(500));
-        (first == count() && rounds == serve.rounds()).then_some(first)
+        (first == requests(plane) && rounds == serve.rounds()).then_some(first)
     });
     assert!(!before.is_empty(), "the server counts nothing by these names");
+    before
+}
+
+/// Asserts that ten rounds without a change leave the server's own count of requests as it is.
+pub fn no_round_asks_anything(plane: &ControlPlane, serve: &Serve<'_>) {
+    let before = quiet(plane, serve);
     let first = serve.rounds();
     for round in 1..=10 {
         fs::create_dir(serve.tree.path().join(format!("acme/folder-{round}"))).unwrap();
         serve.until("another round is over", || (serve.rounds() >= first + round).then_some(()));
     }
-    assert_eq!(count(), before, "{}", serve.log());
+    assert_eq!(requests(plane), before, "{}", serve.log());
 }
 
 /// The server's own count of requests for the kinds of fleets, without watches.

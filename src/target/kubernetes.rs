@@ -199,6 +199,25 @@ impl KubernetesTarget {
         Ok((found, Inventory::load(api, &self.fleet, self.installation).await?))
     }
 
+    /// The inventory that the server has now, for a run that writes. In the daemon, it is the one of the watches as
+    /// long as its ConfigMaps have the same versions: with all of their content, a change of one object would cost
+    /// as much as the fleet is large.
+    async fn current_inventory(&self) -> Result<Inventory, KubeError> {
+        let known = match &self.view {
+            Some(view) => view.base().await.ok().flatten(),
+            None => None,
+        };
+        let Some((_, known)) = known.filter(|(_, known)| !known.is_absent()) else {
+            return self.load().await.map(|(_, inventory)| inventory);
+        };
+        let api = self.api().await?;
+        self.cluster.admit(&self.fleet, &api.cluster().await?)?;
+        match known.is_current(api).await? {
+            true => Ok(Inventory::clone(&known)),
+            false => Inventory::load(api, &self.fleet, self.installation).await,
+        }
+    }
+
     /// Runs a read for a plan. In the daemon it gets less time, because other fleets wait for it.
     pub(in crate::target) fn while_planning<'a, T: 'a>(
         &'a self,

@@ -58,6 +58,7 @@ const SHARED: u8 = 64;
 /// bytes with its owner's mark, and a ConfigMap holds 1 MiB.
 const INTENTS_IN_ONE: usize = 1_000;
 
+#[derive(Clone)]
 pub(super) struct Inventory {
     fleet: FleetKey,
     installation: Uuid,
@@ -181,6 +182,19 @@ impl Inventory {
     pub(super) fn is_complete(&self) -> bool {
         self.is_absent()
             || self.saved.contains_key(MAIN) && self.named().iter().all(|name| self.saved.contains_key(name))
+    }
+
+    /// Whether the server has exactly these ConfigMaps, in the versions that were read.
+    pub(super) async fn is_current(&self, api: &Api) -> Result<bool, KubeError> {
+        let selector = format!("labelSelector={SELECTOR}");
+        let maps = api
+            .list_metadata(KindRef::core("ConfigMap"), Some(NAMESPACE), &selector, |map| Some(trimmed(map)));
+        let maps = maps.await?;
+        let is_same = |map: &Value| {
+            let name = map.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            self.saved.get(name).is_some_and(|saved| saved.metadata == metadata(map))
+        };
+        Ok(maps.len() == self.saved.len() && maps.iter().all(is_same))
     }
 
     /// Reads ConfigMaps that the list lacks by name, in case the list was incomplete.
@@ -400,7 +414,7 @@ struct SavedConfigMap {
     metadata: ConfigMapPreconditions,
 }
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 struct ConfigMapPreconditions {
     uid: String,
     version: String,

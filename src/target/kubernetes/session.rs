@@ -45,7 +45,7 @@ struct TaskOutcome {
 impl KubernetesTarget {
     /// Settles what an earlier round left unfinished, then records the intent.
     pub(in crate::target) async fn begin(&self, intent: Intent) -> Result<ClusterSession, KubeError> {
-        let (_, inventory) = self.load().await?;
+        let inventory = self.current_inventory().await?;
         let mut session = ClusterSession {
             target: self.clone(),
             inventory,

@@ -61,6 +61,27 @@ impl Api {
         selector: &str,
         keep: impl Fn(Value) -> Option<T>,
     ) -> Result<ListResult<T>, KubeError> {
+        self.list_form((kind, kind.kind == SECRET), namespace, selector, keep).await
+    }
+
+    /// Like [`Self::list`], but the server sends only the metadata of each object.
+    pub(in crate::target::kubernetes) async fn list_metadata<T: Weigh>(
+        &self,
+        kind: KindRef<'_>,
+        namespace: Option<&str>,
+        selector: &str,
+        keep: impl Fn(Value) -> Option<T>,
+    ) -> Result<Vec<T>, KubeError> {
+        Ok(self.list_form((kind, true), namespace, selector, keep).await?.kept)
+    }
+
+    async fn list_form<T: Weigh>(
+        &self,
+        (kind, is_metadata): (KindRef<'_>, bool),
+        namespace: Option<&str>,
+        selector: &str,
+        keep: impl Fn(Value) -> Option<T>,
+    ) -> Result<ListResult<T>, KubeError> {
         let Some(path) = self.selected(kind, namespace, selector).await? else {
             let charge = Charge::new(&self.budget);
             return Ok(ListResult { kept: Vec::new(), version: String::new(), charge });
@@ -70,10 +91,11 @@ impl Api {
             let weight = kept.weight();
             Some((kept, weight))
         };
-        let mut listed = self.pages(kind.kind, &path, keep, || false).await;
+        let form = (kind.kind, is_metadata);
+        let mut listed = self.pages_of(form, &path, keep, || false).await;
         if listed.as_ref().is_err_and(|error| error.is_code(410)) {
             // The server has forgotten the list that the pages come from, so start over.
-            listed = self.pages(kind.kind, &path, keep, || false).await;
+            listed = self.pages_of(form, &path, keep, || false).await;
         }
         listed
     }
@@ -97,6 +119,16 @@ impl Api {
         kind: &str,
         path: &str,
         keep: impl Fn(Value) -> Option<(T, usize)>,
+        make_room: impl FnMut() -> bool,
+    ) -> Result<ListResult<T>, KubeError> {
+        self.pages_of((kind, kind == SECRET), path, keep, make_room).await
+    }
+
+    async fn pages_of<T>(
+        &self,
+        (kind, is_metadata): (&str, bool),
+        path: &str,
+        keep: impl Fn(Value) -> Option<(T, usize)>,
         mut make_room: impl FnMut() -> bool,
     ) -> Result<ListResult<T>, KubeError> {
         let attempted = format!("list objects of kind {kind}");
@@ -104,13 +136,15 @@ impl Api {
             true => Ok(keep(object)),
             false => Err(CallError::Misnamed),
         };
-        let listed = if kind == SECRET { LIST_OF_METADATA.to_owned() } else { format!("{kind}List") };
+        let listed = if is_metadata { LIST_OF_METADATA.to_owned() } else { format!("{kind}List") };
         let (mut listing, mut next) = (Listing::begin(), String::new());
         let (mut kept, mut charge) = (Vec::new(), Charge::new(&self.budget));
         loop {
             let url = format!("{path}&limit={PAGE}&continue={next}");
             let mut request = request(&attempted, Method::GET, &url, None, &Value::Null)?;
-            metadata_alone(kind, LIST_OF_METADATA, &mut request);
+            if is_metadata {
+                metadata_alone(LIST_OF_METADATA, &mut request);
+            }
             let ask = || page(&self.client, &self.budget, request.clone(), keep);
             let mut answer = self.send_by(Repeatability::Repeatable, request.uri().path(), ask).await;
             if matches!(answer, Err((CallError::OverBudget(_), _))) && make_room() {
@@ -125,7 +159,7 @@ impl Api {
             // By now all objects were taken out of the text. Any that are left came in an unexpected form,
             // and were not checked. An empty list of metadata comes without the array.
             let has_items = envelope["items"].as_array().is_some_and(Vec::is_empty)
-                || kind == SECRET && envelope["items"].is_null();
+                || is_metadata && envelope["items"].is_null();
             if !is_list || !has_items || !untrusted::is_named_properly(kind, &envelope) {
                 return Err(unexpected_response(&attempted));
             }
@@ -163,7 +197,9 @@ impl Api {
             "{path}&watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
         );
         let mut request = request(&attempted, Method::GET, &url, None, &Value::Null)?;
-        metadata_alone(kind, "PartialObjectMetadata", &mut request);
+        if kind == SECRET {
+            metadata_alone("PartialObjectMetadata", &mut request);
+        }
         let answer = timeout(CALL_TIMEOUT, open(&self.client, &self.budget, request)).await;
         let answer = answer
             .unwrap_or(Err(CallError::Overdue(CALL_TIMEOUT)))

@@ -196,7 +196,7 @@ async fn the_words_of_an_event_are_short_lines() {
 
 /// A process that watched the Secrets of a cluster would hold all of them.
 #[tokio::test(start_paused = true)]
-async fn of_secrets_nothing_but_metadata_is_watched() {
+async fn of_secrets_nothing_but_metadata_is_listed_or_watched() {
     let accepted: Arc<Mutex<Vec<String>>> = Arc::default();
     let heard = Arc::clone(&accepted);
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -205,8 +205,13 @@ async fn of_secrets_nothing_but_metadata_is_watched() {
     });
     let api = Api::new(Client::new(service, "default"));
     for kind in ["Pod", "Secret"] {
+        // The answer is none, and only the request matters.
+        drop(api.pages(kind, "/api/v1/things?", |_| None::<((), usize)>, || false).await);
         drop(api.watch(kind, "/api/v1/things?", "1", 10).await.unwrap());
     }
-    let metadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-    assert_eq!(*locked(&accepted), ["application/json", metadata]);
+    let metadata = |form: &str| format!("application/json;as={form};g=meta.k8s.io;v=v1");
+    let mut accepted = std::mem::take(&mut *locked(&accepted));
+    accepted.dedup();
+    let whole = "application/json".to_owned();
+    assert_eq!(accepted, [whole, metadata("PartialObjectMetadataList"), metadata("PartialObjectMetadata")]);
 }

@@ -1,6 +1,7 @@
 //! The inventory's ConfigMaps: their content, the order of writes, and reading them.
 
 use super::super::inventory::Inventory;
+use super::super::watch::tests::server;
 use super::*;
 use crate::plan::ResourceMark;
 
@@ -126,4 +127,38 @@ async fn an_inventory_of_a_newer_version_is_left_alone() {
         assert_eq!(begun.is_ok(), expected, "{version}");
         assert!(expected || matches!(begun, Err(KubeError::Newer { found: 2, known: 1, .. })));
     }
+}
+
+/// With watches, a run reads only the versions of the inventory's ConfigMaps. It reads their content when another
+/// writer has changed one.
+#[tokio::test(start_paused = true)]
+async fn a_run_of_a_daemon_reads_the_inventory_again_only_if_it_changed() {
+    let server = server::Server::new();
+    let maps = |ours: &BTreeMap<ObjectKey, ObjectEntry>, version: &str| {
+        let mut maps = vec![
+            config_map("inventory", &inventory(Uuid::nil(), &BTreeMap::new(), &["inventory-3b"])),
+            config_map("inventory-3b", &inventory(Uuid::nil(), ours, &[])),
+        ];
+        maps[1]["metadata"]["resourceVersion"] = version.into();
+        maps
+    };
+    server.world().objects.insert(MAPS, maps(&[(key(), written("ours"))].into(), "2"));
+    let api = Arc::new(Api::remembering(server.client()));
+    let whose = (fleet(), Uuid::nil());
+    let view = ClusterWatch::start(
+        whose,
+        cluster(Some("first")),
+        Arc::clone(&api),
+        Handle::current(),
+        Arc::default(),
+    );
+    let target = target(api, Some("first"), Some(Arc::new(view)));
+    assert!(target.base().await.unwrap().1.find(&key()).is_some());
+    let listed = || server.count("configmaps?") - server.count("watch=true");
+    let before = listed();
+    let known = async || target.begin(Intent::default()).await.unwrap().known();
+    assert_eq!((known().await, listed() - before), ([key()].into(), 1));
+
+    server.world().objects.insert(MAPS, maps(&BTreeMap::new(), "3"));
+    assert_eq!((known().await, listed() - before), ([].into(), 3));
 }

@@ -123,8 +123,16 @@ impl World {
             _ if request.method() == "DELETE" && !path.ends_with("/a") => refusal(404),
             _ if request.method() == "DELETE" => whole(&json!({"kind": "Status", "status": "Success"})),
             _ => {
-                let items = self.objects.get(path).cloned().unwrap_or_default();
+                let mut items = self.objects.get(path).cloned().unwrap_or_default();
+                let accepted = request.headers().get("accept").and_then(|accept| accept.to_str().ok());
+                let is_metadata = accepted.is_some_and(|it| it.contains("PartialObjectMetadataList"));
+                if is_metadata {
+                    for item in &mut items {
+                        *item = json!({"metadata": item["metadata"]});
+                    }
+                }
                 let kind = match path.rsplit_once('/') {
+                    _ if is_metadata => "PartialObjectMetadataList",
                     Some((_, "things")) => "ThingList",
                     Some((_, "pods")) => "PodList",
                     _ => "ConfigMapList",
