@@ -369,6 +369,7 @@ impl Process {
         }
         if let Some(config) = config {
             self.schedule.set_at_once(at_once(&config));
+            let config = Arc::new(config);
             self.installation = Arc::new(Installation { config, ..Installation::clone(&self.installation) });
         }
         self.vitals.notify_ready();

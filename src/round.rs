@@ -28,7 +28,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-use crate::catalog::{self, Catalog, Recorded, Secrets};
+use crate::catalog::{Catalog, Recorded, ResolvedTree, Secrets};
 use crate::component::{self, Extras};
 use crate::config::Config;
 use crate::names::{FleetKey, Kind, ResourceKey};
@@ -61,7 +61,7 @@ pub struct Installation {
     /// `None` if nothing was ever applied and nothing may be written.
     pub state: Option<Arc<State>>,
     pub secrets: Arc<SecretStore>,
-    pub config: Config,
+    pub config: Arc<Config>,
     /// The folder that directory fleets write to.
     pub output_dir: Utf8PathBuf,
     /// The version of streamfleet that renders.
@@ -70,15 +70,8 @@ pub struct Installation {
     pub proposed: bool,
 }
 
-/// A resolved tree, with its inputs.
-pub struct Checked {
-    pub recorded: Recorded,
-    pub secrets: Secrets,
-    pub catalog: Catalog,
-}
-
 pub struct Round {
-    pub checked: Checked,
+    pub checked: Arc<ResolvedTree>,
     pub targets: Targets,
     pub plan: Plan,
     /// Objects of unknown owners. They aren't in the plan.
@@ -141,17 +134,17 @@ impl Installation {
     ///
     /// # Errors
     /// When the state can't be read. Mistakes in specs aren't errors here: they are in the catalog.
-    pub fn check(&self, documents: &Documents, now: Timestamp) -> Result<Checked, StateError> {
+    pub fn check(&self, documents: &Arc<Documents>, now: Timestamp) -> Result<ResolvedTree, StateError> {
         self.check_with(documents, now, None, None)
     }
 
     fn check_with(
         &self,
-        documents: &Documents,
+        documents: &Arc<Documents>,
         now: Timestamp,
         memory: Option<&RoundMemory>,
         issued: Option<KeptCertificates>,
-    ) -> Result<Checked, StateError> {
+    ) -> Result<ResolvedTree, StateError> {
         let mut recorded =
             self.state.as_deref().map(State::recorded_resources).transpose()?.unwrap_or_default();
         if let Some(memory) = memory {
@@ -165,9 +158,21 @@ impl Installation {
         let stored = || self.state.as_deref().map(State::certificates).transpose();
         let issued = issued.map_or_else(stored, |issued| Ok(Some(issued)))?;
         certificates::add(&mut secrets, &issued.unwrap_or_default(), &self.secrets.keyring());
-        let catalog =
-            catalog::resolve(documents, &recorded, &secrets, &self.config, &component::host_names(), now);
-        Ok(Checked { recorded, secrets, catalog })
+        let before = memory.and_then(RoundMemory::last_tree);
+        Ok(self.resolve(documents, recorded, secrets, now, before.as_deref()))
+    }
+
+    /// Resolves a tree, after an earlier one if there is one.
+    pub fn resolve(
+        &self,
+        documents: &Arc<Documents>,
+        recorded: Recorded,
+        secrets: Secrets,
+        now: Timestamp,
+        before: Option<&ResolvedTree>,
+    ) -> ResolvedTree {
+        let settings = (&self.config, &*component::host_names());
+        ResolvedTree::resolve(Arc::clone(documents), recorded, secrets, settings, now, before)
     }
 
     /// Where a fleet's target keeps its inventory; `None` if it has none or can't be reached. It blocks, like [`Installation::plan`].
@@ -176,7 +181,7 @@ impl Installation {
     /// Like [`Installation::check`].
     pub fn inventory(
         &self,
-        documents: &Documents,
+        documents: &Arc<Documents>,
         fleet: &FleetKey,
         now: Timestamp,
         runtime: &Handle,
@@ -199,7 +204,7 @@ impl Installation {
     /// Like [`Installation::check`].
     pub fn plan(
         &self,
-        documents: &Documents,
+        documents: &Arc<Documents>,
         now: Timestamp,
         runtime: &Handle,
         memory: Option<&RoundMemory>,
@@ -220,9 +225,12 @@ impl Installation {
         }
         let unread = remember_ids(&mut checked, (&targets, &under_way), runtime);
         if !checked.recorded.remembered_ids.is_empty() {
-            let Checked { recorded, secrets, .. } = &checked;
-            checked.catalog =
-                catalog::resolve(documents, recorded, secrets, &self.config, &component::host_names(), now);
+            let ResolvedTree { recorded, secrets, .. } = checked;
+            checked = self.resolve(documents, recorded, secrets, now, None);
+        }
+        let checked = Arc::new(checked);
+        if let Some(memory) = memory {
+            memory.keep_tree(&checked);
         }
         let pauses = memory.map(|memory| memory.pauses(&checked, now)).unwrap_or_default();
         let announced = memory.map(|memory| memory.announced(&checked, now)).unwrap_or_default();
@@ -261,16 +269,17 @@ impl Installation {
     /// above `begun`), the observation doesn't match the records that were read before, and is discarded.
     fn plan_fleets(
         &self,
-        checked: &Checked,
+        checked: &Arc<ResolvedTree>,
         (targets, unread, under_way): (&Targets, &BTreeMap<FleetKey, TargetError>, &UnderWay),
         policy: &Policy,
         runtime: &Handle,
         (memory, begun): (Option<&RoundMemory>, u64),
     ) -> Result<PlannedFleets, StateError> {
-        let Checked { recorded, catalog, .. } = checked;
+        let ResolvedTree { recorded, catalog, .. } = &**checked;
         let state = self.state.as_deref();
-        let planner =
-            Planner::new(catalog, recorded, protected(catalog, (targets, under_way), runtime), policy);
+        let protected = protected(catalog, (targets, under_way), runtime);
+        let plans = memory.map(|memory| &memory.plans);
+        let planner = Planner::new(catalog, recorded, protected, policy, plans);
         let renderer = Renderer::new(catalog);
         let mut fleets = planner.fleets();
         fleets.extend(targets.fleets().cloned());
@@ -409,11 +418,11 @@ impl Installation {
 /// one restored: an id is for life. Returns the fleets that may keep further ids, each with the error that
 /// prevented reading them.
 fn remember_ids(
-    checked: &mut Checked,
+    checked: &mut ResolvedTree,
     (targets, under_way): (&Targets, &UnderWay),
     runtime: &Handle,
 ) -> BTreeMap<FleetKey, TargetError> {
-    let Checked { recorded, catalog, .. } = checked;
+    let ResolvedTree { recorded, catalog, .. } = checked;
     let is_unrecorded =
         |key: &ResourceKey| !recorded.resources.contains_key(key) && !recorded.generations.contains_key(key);
     let unrecorded = catalog.resources.values().filter(|resource| is_unrecorded(&resource.key));
@@ -443,7 +452,7 @@ fn protected(
 
 /// The unknown owners of objects on a target. Namespaces don't count, since they are kept on purpose when a
 /// cluster is deleted, and neither do custom resource definitions.
-fn unknown(checked: &Checked, fleet: &FleetKey, observed: &ObservedFleet) -> Vec<Unknown> {
+fn unknown(checked: &ResolvedTree, fleet: &FleetKey, observed: &ObservedFleet) -> Vec<Unknown> {
     let is_known = |owner: &ResourceKey| {
         checked.recorded.resources.contains_key(owner) || checked.catalog.resources.contains_key(owner)
     };

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant, SystemTime};
 use camino::Utf8PathBuf;
 use serde_json::Value;
 
-use crate::catalog::{RecordedFleet, RecordedObject, RecordedResource, ResolvedCluster};
+use crate::catalog::{RecordedFleet, RecordedObject, Records, ResolvedCluster};
 use crate::component::Extras;
 use crate::component::dns_records::FoundHosts;
 use crate::component::health::AppliedCluster;
@@ -160,7 +160,7 @@ impl Target {
         &self,
         recorded: &RecordedFleet,
         desired: Option<&FleetManifests>,
-        there: &BTreeMap<ResourceKey, RecordedResource>,
+        there: &Records,
     ) -> ObservedFleet {
         match self {
             Target::Directory(directory) => directory.observe(recorded, desired),

@@ -18,7 +18,6 @@ mod foreseen;
 mod judge;
 mod message;
 mod refused;
-mod scope;
 #[cfg(test)]
 mod tests;
 mod write_request;
@@ -30,10 +29,10 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::catalog::{Records, RelatedOrganizations};
+use crate::catalog::ResolvedTree;
 use crate::names::{ResourceKey, SpecPath};
 use crate::parallel::locked;
-use crate::round::{Round, RoundMemory};
+use crate::round::RoundMemory;
 use crate::source::directory::write::{self as folder, FileWriteError};
 use crate::source::directory::{ChangeCounter, Scanner, UnfinishedFiles, Watch, scan};
 use crate::source::git::Mirror;
@@ -42,7 +41,6 @@ use crate::source::{Author, SourceChange};
 use crate::spec::{self, Documents, Snapshot, SnapshotEntry};
 use attempt::{CheckedEdit, attempt};
 use failed::{away, left, not_pushed, unread};
-use judge::KnownProblems;
 
 pub use advice::{detail, hint};
 pub use body::key_of;
@@ -75,8 +73,8 @@ pub struct Writer {
     wake: Box<dyn Fn() + Send + Sync>,
     /// Set once the folder is watched.
     watched: OnceLock<Watched>,
-    /// Admits one write at a time, and caches the last written tree.
-    turn: Mutex<Option<ResolvedTree>>,
+    /// Admits one write at a time, and keeps the last written tree.
+    turn: Mutex<Option<Arc<ResolvedTree>>>,
     book: Mutex<RecentWrites>,
 }
 
@@ -87,18 +85,6 @@ struct Watched {
     unfinished: UnfinishedFiles,
     /// Caches unchanged files.
     scanner: Arc<Mutex<Scanner>>,
-}
-
-/// A resolved tree, with the problems found in it.
-struct ResolvedTree {
-    /// The plan whose record it was resolved against.
-    round: Arc<Round>,
-    /// That record, with what was applied since.
-    records: Records,
-    documents: Arc<Documents>,
-    /// The part of the tree that was resolved; `None` for the whole.
-    around: Option<RelatedOrganizations>,
-    known_problems: KnownProblems,
 }
 
 /// Writes that a plan may not include yet.
@@ -169,9 +155,9 @@ impl Writer {
     ) -> Result<Arc<WriteResult>, WriteRefusal> {
         let mut turn = locked(&self.turn);
         let attempt = match &self.place {
-            SpecStore::Folder(root) => self.write_to_folder(root, made, request, turn.as_ref()),
+            SpecStore::Folder(root) => self.write_to_folder(root, made, request, turn.as_deref()),
             SpecStore::Git(mirror) => {
-                let attempt = self.write_to_git(mirror, made, request, author, turn.as_ref());
+                let attempt = self.write_to_git(mirror, made, request, author, turn.as_deref());
                 // A failed write may still have fetched a newer commit, which has to be planned.
                 if attempt.is_err() && is_newer(made, mirror.commit().as_ref()) {
                     (self.wake)();
@@ -179,7 +165,7 @@ impl Writer {
                 attempt
             }
         };
-        let CheckedEdit { written, records, documents, around, known_problems, .. } = attempt?;
+        let CheckedEdit { written, tree, .. } = attempt?;
         let written = Arc::new(written);
         if !written.is_new && !is_newer(made, written.commit.as_ref()) {
             return Ok(written);
@@ -187,8 +173,7 @@ impl Writer {
         if written.resource.is_none() {
             self.memory.withdraw(&written.key);
         }
-        *turn =
-            Some(ResolvedTree { round: Arc::clone(&made.round), records, documents, around, known_problems });
+        *turn = Some(tree);
         locked(&self.book).note(&written);
         (self.wake)();
         if !written.is_new {
@@ -216,7 +201,7 @@ impl Writer {
                 attempt(made, request, tree, &|path| bytes(&snapshot, path), None)
             }
         }?;
-        Ok((attempt.documents, attempt.written))
+        Ok((Arc::clone(&attempt.tree.documents), attempt.written))
     }
 
     fn write_to_folder(

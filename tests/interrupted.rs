@@ -100,7 +100,7 @@ fn assert_same(found: &End, expected: &End, when: &str) {
     for (found, expected) in found.files.iter().zip(&expected.files) {
         assert_eq!(found, expected, "{when}");
     }
-    for (key, resource) in &found.recorded.resources {
+    for (key, resource) in found.recorded.resources.iter() {
         assert_eq!(Some(resource), expected.recorded.resources.get(key), "{key}, {when}");
     }
     assert_eq!(found.recorded, expected.recorded, "{when}");

@@ -3,6 +3,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
 
@@ -51,12 +52,12 @@ fn folder(tree: &Tree, name: &str) -> Utf8PathBuf {
 /// Reads a tree, observes its targets and plans, as every command does.
 pub async fn plan_round(tree: &Tree, around: &Surroundings) -> Round {
     let root = Utf8PathBuf::from_path_buf(tree.path().canonicalize().unwrap()).unwrap();
-    let documents = spec::read(&directory::scan(&root).unwrap(), None);
+    let documents = Arc::new(spec::read(&directory::scan(&root).unwrap(), None));
     let keyring = Keyring::load_or_create(&folder(tree, "state")).unwrap();
     let installation = Installation {
         state: Some(State::open(&folder(tree, "state")).unwrap().into()),
         secrets: SecretStore::new(folder(tree, "secrets"), |_| None, keyring).into(),
-        config: around.config.clone(),
+        config: Arc::new(around.config.clone()),
         output_dir: folder(tree, "output"),
         software: around.software.to_owned(),
         proposed: false,
@@ -69,7 +70,7 @@ pub async fn plan_round(tree: &Tree, around: &Surroundings) -> Round {
     let round::Round { checked, targets, plan, .. } = round;
     // A round carries no fleet records.
     let recorded = installation.state.as_ref().unwrap().recorded().unwrap();
-    Round { plan, recorded, installation, targets, secrets: checked.secrets, now: around.now }
+    Round { plan, recorded, installation, targets, secrets: checked.secrets.clone(), now: around.now }
 }
 
 impl Round {

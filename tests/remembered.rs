@@ -45,7 +45,7 @@ impl Process {
         let installation = Installation {
             state: Some(State::open(&folder(&tree, "state")).unwrap().into()),
             secrets: SecretStore::new(folder(&tree, "secrets"), |_| None, keyring).into(),
-            config,
+            config: Arc::new(config),
             output_dir: folder(&tree, "output"),
             software: "0.1.0".to_owned(),
             proposed: false,
@@ -64,7 +64,7 @@ impl Process {
 
     fn plan(&self, memory: Option<&RoundMemory>) -> Round {
         let root = Utf8PathBuf::from_path_buf(self.tree.path().canonicalize().unwrap()).unwrap();
-        let documents = spec::read(&directory::scan(&root).unwrap(), None);
+        let documents = Arc::new(spec::read(&directory::scan(&root).unwrap(), None));
         self.installation.plan(&documents, self.now, self.runtime.handle(), memory).unwrap()
     }
 
@@ -138,7 +138,7 @@ fn happen(process: &mut Process, specs: &[String], event: &Event) {
         Event::Break { spec } => process.tree.write(SPECS[*spec], "kind: [\n"),
         Event::Remove { spec } => drop(fs::remove_file(process.tree.path().join(SPECS[*spec]))),
         Event::Settings => {
-            let secrets = &mut process.installation.config.secrets;
+            let secrets = &mut Arc::make_mut(&mut process.installation.config).secrets;
             secrets.write_to_output = !secrets.write_to_output;
         }
         Event::Later => process.now += SignedDuration::from_hours(30),

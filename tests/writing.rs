@@ -11,7 +11,6 @@ use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use streamfleet::config::Config;
 use streamfleet::names::ResourceKey;
 use streamfleet::round::{Installation, RoundMemory};
 use streamfleet::secret::{Keyring, SecretStore};
@@ -41,7 +40,7 @@ impl World {
         let installation = Installation {
             state: Some(Arc::new(state)),
             secrets: Arc::new(SecretStore::new(path("secrets"), |_| None, keyring)),
-            config: Config::default(),
+            config: Arc::default(),
             output_dir: path("output"),
             software: "1".to_owned(),
             proposed: false,

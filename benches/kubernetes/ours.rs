@@ -1,11 +1,11 @@
 use std::io;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use serde_json::Value;
-use streamfleet::config::Config;
 use streamfleet::render::{Manifest, render};
 use streamfleet::round::Installation;
 use streamfleet::secret::{Keyring, SecretStore, fill};
@@ -31,12 +31,12 @@ pub fn objects(tree: &Path) -> io::Result<Vec<Value>> {
     let installation = Installation {
         state: None,
         secrets: SecretStore::new(keys, |_| None, keyring).into(),
-        config: Config::default(),
+        config: Arc::default(),
         output_dir: root.with_file_name("output"),
         software: env!("CARGO_PKG_VERSION").to_owned(),
         proposed: false,
     };
-    let documents = spec::read(&directory::scan(&root).map_err(io::Error::other)?, None);
+    let documents = Arc::new(spec::read(&directory::scan(&root).map_err(io::Error::other)?, None));
     let checked = installation.check(&documents, Timestamp::now()).map_err(io::Error::other)?;
     let desired = render(&checked.catalog);
     let mut manifests: Vec<&Manifest> = desired.fleets.values().flat_map(|fleet| fleet.values()).collect();

@@ -1,11 +1,11 @@
 //! A process that plans one tree again and again with a cache of parsed files.
 
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
-use streamfleet::config::Config;
 use streamfleet::plan::Plan;
 use streamfleet::round::{Installation, RoundMemory};
 use streamfleet::secret::{Keyring, SecretStore};
@@ -20,7 +20,7 @@ pub struct Process {
     root: Utf8PathBuf,
     installation: Installation,
     runtime: Runtime,
-    documents: Option<Documents>,
+    documents: Option<Arc<Documents>>,
     memory: RoundMemory,
 }
 
@@ -45,7 +45,7 @@ impl Process {
         let installation = Installation {
             state: Some(State::open(&own.join("state")).map_err(io::Error::other)?.into()),
             secrets: SecretStore::new(own.join("secrets"), |_| None, keyring).into(),
-            config: Config::default(),
+            config: Arc::default(),
             output_dir: own.join("output"),
             software: env!("CARGO_PKG_VERSION").to_owned(),
             proposed: false,
@@ -63,7 +63,7 @@ impl Process {
         };
         let snapshot = directory::scan(&self.root).map_err(io::Error::other)?;
         lap("scan");
-        let documents = spec::read(&snapshot, self.documents.as_ref());
+        let documents = Arc::new(spec::read(&snapshot, self.documents.as_deref()));
         lap("read");
         let memory = Some(&self.memory);
         let round = self.installation.plan(&documents, Timestamp::now(), self.runtime.handle(), memory);

@@ -63,7 +63,7 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     }
     let store = SecretStore::new("/nowhere".into(), |_| None, Keyring::ephemeral().unwrap());
-    let (recorded, config) = (Recorded::default(), Config::default());
+    let (recorded, config) = (Recorded::default(), Arc::new(Config::default()));
     let secrets = store.open_all(&documents);
     let catalog = catalog::resolve(&documents, &recorded, &secrets, &config, &component::host_names(), NOW);
     is_shown_without_secrets(bytes, file, &catalog.problems);

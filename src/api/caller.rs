@@ -64,6 +64,7 @@ fn resources<'c>(catalog: &'c Catalog, reach: &'c Reach) -> impl Iterator<Item =
     let named = catalog.capacity.keys().filter(|organization| reach.covers(organization));
     let resources =
         named.filter_map(|organization| catalog.resources.get(&ResourceKey::organization(organization)));
+    let resources = resources.map(|it| &**it);
     // A held resource from the record has no field locations; one from a waiting document has.
     resources.filter(|resource| resource.hold.is_none() || resource.fields.is_empty())
 }

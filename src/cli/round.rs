@@ -8,12 +8,13 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 use tokio::runtime::{Handle, Runtime};
 
+use crate::catalog::ResolvedTree;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::settings::Settings;
 use crate::execute::{ExecutionProgress, ExecutionReport};
 use crate::plan;
-use crate::round::{Checked, Installation, Recorder, Round, WaitingChanges};
+use crate::round::{Installation, Recorder, Round, WaitingChanges};
 use crate::secret::{Keyring, SecretStore};
 use crate::source::directory;
 use crate::source::git::{Fetched, GitError, Mirror};
@@ -62,7 +63,7 @@ pub fn check(
     access: StateAccess,
     now: Timestamp,
     console: &mut Console,
-) -> Result<Checked, Failure> {
+) -> Result<ResolvedTree, Failure> {
     let documents = read(settings)?;
     open(settings, access, console)?.check(&documents, now).map_err(unreadable_state)
 }
@@ -88,13 +89,13 @@ pub fn plan_checkout(
     console: &mut Console,
 ) -> Result<CommandRound, Failure> {
     let installation = Installation { proposed: true, ..open(&settings, StateAccess::ReadOnly, console)? };
-    look_with(settings, installation, &spec::read(proposed, None), now, console)
+    look_with(settings, installation, &Arc::new(spec::read(proposed, None)), now, console)
 }
 
 fn look_with(
     settings: Settings,
     installation: Installation,
-    documents: &Documents,
+    documents: &Arc<Documents>,
     now: Timestamp,
     console: &mut Console,
 ) -> Result<CommandRound, Failure> {
@@ -115,14 +116,14 @@ pub fn runtime() -> Result<Runtime, Failure> {
         .map_err(|error| Failure::during("cannot start the runtime", &error))
 }
 
-pub fn read(settings: &Settings) -> Result<Documents, Failure> {
+pub fn read(settings: &Settings) -> Result<Arc<Documents>, Failure> {
     if settings.from_git {
-        return fetch(settings);
+        return fetch(settings).map(Arc::new);
     }
     let snapshot = directory::scan(&settings.tree).map_err(|error| {
         Failure::during(format!("cannot read the tree `{}`", settings.tree_as_given), &error)
     })?;
-    Ok(spec::read(&snapshot, None))
+    Ok(Arc::new(spec::read(&snapshot, None)))
 }
 
 /// Fetches a tree. When the fetch fails, the last fetched commit is used. Where there is no state yet, the
@@ -167,7 +168,7 @@ pub fn open(
     Ok(Installation {
         state: open_state(settings, access, console)?.map(Arc::new),
         secrets: Arc::new(secret_store(settings, access)?),
-        config: settings.config.clone(),
+        config: Arc::new(settings.config.clone()),
         output_dir: settings.output_dir.clone(),
         software: env!("CARGO_PKG_VERSION").to_owned(),
         proposed: false,

@@ -2,11 +2,14 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Subcommand};
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::api::answer::{CreatedToken, ShownToken};
 use crate::api::caller::{missing_organization, organizations, shortfall};
+use crate::catalog::ResolvedTree;
 use crate::cli::console::Console;
 use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
@@ -18,7 +21,7 @@ use crate::cli::{command, why};
 use crate::http::problem::code;
 use crate::names::Identifier;
 use crate::record;
-use crate::round::{Checked, Installation};
+use crate::round::Installation;
 use crate::spec::Documents;
 use crate::state::{
     Access, AddTokenError, MAX_TOKEN_DAYS, Reach, RevocationOutcome, State, TOKEN_DAYS, Token, TokenOrder,
@@ -138,14 +141,14 @@ fn made(installation: &Installation, order: TokenOrder) -> Result<ShownToken, Fa
 }
 
 /// The documents and the checked catalog; `None` if the specs can't be read.
-fn check(installation: &Installation, settings: &Settings) -> Option<(Documents, Checked)> {
+fn check(installation: &Installation, settings: &Settings) -> Option<(Arc<Documents>, ResolvedTree)> {
     let documents = round::read(settings).ok()?;
     let checked = installation.check(&documents, Timestamp::now()).ok()?;
     Some((documents, checked))
 }
 
 /// Describes which rights of a token its owner lacks by the specs.
-fn missing_rights(checked: &Checked, settings: &Settings, token: &Token) -> Option<String> {
+fn missing_rights(checked: &ResolvedTree, settings: &Settings, token: &Token) -> Option<String> {
     let super_users = &settings.config.api.super_user_emails;
     shortfall("token", token, super_users, organizations(&checked.catalog, &token.organization))
 }

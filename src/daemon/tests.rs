@@ -63,7 +63,7 @@ impl Place {
             installation: Installation {
                 state: Some(Arc::clone(&opened)),
                 secrets: Arc::new(SecretStore::new(self.root.join("secrets"), |_| None, keyring)),
-                config,
+                config: Arc::new(config),
                 output_dir: self.root.join("output"),
                 software: "0.1.0".to_owned(),
                 proposed: false,

@@ -8,8 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::{Checked, ReachabilityTable, Round};
-use crate::catalog::RecordedFleet;
+use super::{ReachabilityTable, Round};
+use crate::catalog::{RecordedFleet, ResolvedTree};
 use crate::component::health::{AppliedCluster, ClusterObservation, PublicSide, applied_manifests};
 use crate::health::{self, FleetHealth, FleetMemories, FleetObservation};
 use crate::names::{FleetKey, ResourceKey};
@@ -154,7 +154,7 @@ pub(super) struct FleetJudge<'a> {
 
 /// The inputs for judging fleets.
 pub(super) struct HealthContext<'a> {
-    pub checked: &'a Checked,
+    pub checked: &'a ResolvedTree,
     pub state: Option<&'a State>,
     /// `None` if judgements are remembered only in the state.
     pub judged: Option<&'a JudgementCache>,

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 
-use super::{Checked, Health, Round};
-use crate::catalog::{ResolvedCluster, ResourceStatus};
+use super::{Health, Round};
+use crate::catalog::{ResolvedCluster, ResolvedTree, ResourceStatus};
 use crate::component::health::Outputs;
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::{Change, FleetPlan, Index, Verb};
@@ -80,7 +80,7 @@ impl Round {
     /// The fleets of a cluster by its spec and by its record. They differ only if the spec tries to move the
     /// cluster, which isn't possible.
     fn fleets_of(&self, cluster: &ResourceKey) -> impl Iterator<Item = FleetKey> {
-        let Checked { catalog, recorded, .. } = &self.checked;
+        let ResolvedTree { catalog, recorded, .. } = &*self.checked;
         let by_spec = catalog.resources.get(cluster).and_then(|resource| resource.fleet());
         let by_record = recorded.resources.get(cluster).and_then(|record| record.fleet(cluster));
         by_spec.into_iter().chain(by_record)
@@ -88,7 +88,7 @@ impl Round {
 
     /// The clusters of the tree, and those that still exist.
     pub fn clusters(&self) -> BTreeSet<&ResourceKey> {
-        let Checked { catalog, recorded, .. } = &self.checked;
+        let ResolvedTree { catalog, recorded, .. } = &*self.checked;
         let known = catalog.resources.keys().chain(recorded.resources.keys());
         known.filter(|key| key.kind == Kind::Cluster).collect()
     }
@@ -117,7 +117,7 @@ impl Round {
         unplanned: Option<UnplannedWrite>,
         audience: Audience,
     ) -> Standing {
-        let Checked { catalog, recorded, .. } = &self.checked;
+        let ResolvedTree { catalog, recorded, .. } = &*self.checked;
         let (plan, index, judged) = (&self.plan, self.index(), self.judged(key));
         StandingInputs { catalog, recorded, plan, index, judged, unplanned, audience }.standing(key)
     }
@@ -138,7 +138,7 @@ impl Round {
 
     /// The resolved cluster, and what was last observed of it; `None` if it was never applied.
     pub fn applied_cluster(&self, key: &ResourceKey) -> Option<(&ResolvedCluster, Option<&Outputs>)> {
-        let Checked { catalog, recorded, .. } = &self.checked;
+        let ResolvedTree { catalog, recorded, .. } = &*self.checked;
         recorded.resources.get(key)?;
         Some((catalog.clusters.get(key)?, self.outputs(key)))
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{Checked, Round};
-use crate::catalog::{OpenedSecret, Recorded, SecretMark, Secrets};
+use super::Round;
+use crate::catalog::{OpenedSecret, Recorded, ResolvedTree, SecretMark, Secrets};
 use crate::config::{AddressRange, denied_server};
 use crate::names::{FleetKey, SecretRef};
 use crate::plan::Reach;
@@ -27,7 +27,11 @@ pub(super) fn field(fleet: &FleetKey) -> SecretRef {
 ///
 /// # Errors
 /// When the file of kept kubeconfigs can't be read.
-pub(super) fn open(state: Option<&State>, keyring: &Keyring, checked: &Checked) -> Result<Kept, StateError> {
+pub(super) fn open(
+    state: Option<&State>,
+    keyring: &Keyring,
+    checked: &ResolvedTree,
+) -> Result<Kept, StateError> {
     let Some(state) = state else { return Ok(Kept::new()) };
     let is_gone = |fleet: &FleetKey| !checked.secrets.opened.contains_key(&field(fleet));
     let gone = state.kubeconfigs()?.into_iter().filter(|(fleet, _)| is_gone(fleet));

@@ -6,8 +6,9 @@ use std::time::Duration;
 use secrecy::SecretString;
 use tokio::time::timeout;
 
+use super::Installation;
 use super::targets::{bound, bound_kubernetes_clusters, parsed};
-use super::{Checked, Installation};
+use crate::catalog::ResolvedTree;
 use crate::component::Extras;
 use crate::names::FleetKey;
 use crate::plan::preflight::PreflightFacts;
@@ -33,7 +34,7 @@ impl Installation {
     /// When the cluster may not or can't be reached, or isn't one for this fleet.
     pub async fn look(
         &self,
-        checked: &Checked,
+        checked: &ResolvedTree,
         fleet: &FleetKey,
         kubeconfig: &SecretString,
         extras: Extras,

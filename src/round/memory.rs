@@ -13,13 +13,13 @@ use serde_json::Value;
 
 use super::dry_run_cache::DryRunCache;
 use super::health::JudgementCache;
-use super::{Checked, ReachabilityTable, Round, UnderWay};
-use crate::catalog::{Catalog, Recorded};
+use super::{ReachabilityTable, Round, UnderWay};
+use crate::catalog::{Catalog, Recorded, ResolvedTree, Resource};
 use crate::execute::ExecutionReport;
-use crate::names::{Digest, FleetKey, ResourceKey};
+use crate::names::{FleetKey, ResourceKey};
 use crate::parallel::locked;
-use crate::plan::{Announced, Change, FleetPlan, Pauses, Retry, Verb};
-use crate::render::Renderer;
+use crate::plan::{Announced, Change, FleetPlan, Pauses, PlanMemory, Retry, Verb};
+use crate::render::{RenderInputs, Renderer};
 use crate::spec::Documents;
 use crate::target::{self, Backoff};
 use corrections::DriftCorrections;
@@ -41,6 +41,10 @@ pub struct RoundMemory {
     /// The fleets that match their specs, and the connections to clusters.
     pub(super) targets: target::TargetMemory,
     pub(super) judged: JudgementCache,
+    /// The resources and fleets that the last plan left as they are.
+    pub(super) plans: PlanMemory,
+    /// The last tree, after which the next one is resolved.
+    tree: Mutex<Option<Arc<ResolvedTree>>>,
     /// The findings of probes. Copies share it.
     pub reachability: Arc<ReachabilityTable>,
     pub(super) asked: DryRunCache,
@@ -90,7 +94,7 @@ struct Removed {
 
 struct Failed {
     /// The fleet's desired state at the time. A change of the specs may be the fix, and ends the backoff.
-    wanted: Digest,
+    wanted: WantedFleet,
     pace: Backoff,
     failed: String,
     pause: Timer,
@@ -118,7 +122,17 @@ impl RoundMemory {
         let state = Mutex::new(MemoryState { announced, changed, removed, ..MemoryState::default() });
         let (targets, judged, works) = (self.targets.copy(), self.judged.copy(), Arc::clone(&self.works));
         let reachability = Arc::clone(&self.reachability);
-        Self { targets, judged, reachability, works, state, is_copy: true, ..Self::default() }
+        let tree = Mutex::new(self.last_tree());
+        let plans = self.plans.copy();
+        Self { targets, judged, plans, tree, reachability, works, state, is_copy: true, ..Self::default() }
+    }
+
+    pub(super) fn last_tree(&self) -> Option<Arc<ResolvedTree>> {
+        locked(&self.tree).as_ref().map(Arc::clone)
+    }
+
+    pub(super) fn keep_tree(&self, tree: &Arc<ResolvedTree>) {
+        *locked(&self.tree) = Some(Arc::clone(tree));
     }
 
     pub(super) fn goes_on(&self) {
@@ -143,11 +157,11 @@ impl RoundMemory {
     }
 
     /// The delays for the next plan of these specs.
-    pub(super) fn pauses(&self, checked: &Checked, now: Timestamp) -> Pauses {
-        let (Checked { catalog, recorded, .. }, now) = (checked, Moment::now(now));
+    pub(super) fn pauses(&self, checked: &ResolvedTree, now: Timestamp) -> Pauses {
+        let (ResolvedTree { catalog, recorded, .. }, now) = (checked, Moment::now(now));
         let mut state = self.state();
         let MemoryState { absent, losses, corrections, repeats, failed, .. } = &mut *state;
-        failed.retain(|(fleet, _), failed| failed.wanted == wanted(catalog, fleet));
+        failed.retain(|(fleet, _), failed| failed.wanted == WantedFleet::of(catalog, fleet));
         absent.retain(|key, _| catalog.absent.contains_key(key));
         // A removal by an API call is deliberate, so it needs no delay.
         absent.retain(|key, _| !recorded.removed.contains(key));
@@ -229,7 +243,11 @@ impl RoundMemory {
     }
 
     /// Creations and changes that callers were told of and that aren't recorded yet.
-    pub(super) fn announced(&self, checked: &Checked, now: Timestamp) -> BTreeMap<ResourceKey, Announced> {
+    pub(super) fn announced(
+        &self,
+        checked: &ResolvedTree,
+        now: Timestamp,
+    ) -> BTreeMap<ResourceKey, Announced> {
         let (recorded, named) = (&checked.recorded.resources, &checked.catalog.resources);
         let mut state = self.state();
         let MemoryState { announced, changed, .. } = &mut *state;
@@ -294,7 +312,7 @@ impl RoundMemory {
             state.corrections.done(&plan.fleet, change, now);
             state.repeats.done(Some(&plan.fleet), change, Moment::now(now));
         }
-        let wanted = wanted(&round.checked.catalog, &plan.fleet);
+        let wanted = WantedFleet::of(&round.checked.catalog, &plan.fleet);
         let until = state.tried(&plan.fleet, &wanted, report, Moment::now(now));
         drop(state);
         // This comes last, so that the fleet's next plan includes all of the above.
@@ -330,7 +348,7 @@ impl MemoryState {
     fn tried(
         &mut self,
         fleet: &FleetKey,
-        wanted: &Digest,
+        wanted: &WantedFleet,
         report: &ExecutionReport,
         now: Moment,
     ) -> Option<Timestamp> {
@@ -369,17 +387,31 @@ fn done<'p>(
     changes.into_iter().filter(move |change| change.is_ready() && done.contains(&change.resource))
 }
 
-/// A digest of a fleet's desired state: its spec, its clusters and its connection.
-fn wanted(catalog: &Catalog, fleet: &FleetKey) -> Digest {
-    let own = catalog.resources.get(&fleet.resource());
-    // The `Debug` form has all fields, and of secrets only their marks.
-    let own = format!("{:?}", own.map(|own| (&own.spec, &own.secrets)));
-    Digest::of(format!("{own} {}", Renderer::new(catalog).inputs(fleet)))
+/// A fleet's desired state: its spec, its clusters and its connection.
+#[derive(Debug, Clone)]
+struct WantedFleet {
+    own: Option<Arc<Resource>>,
+    inputs: RenderInputs,
+}
+
+impl WantedFleet {
+    fn of(catalog: &Catalog, fleet: &FleetKey) -> Self {
+        let own = catalog.resources.get(&fleet.resource()).map(Arc::clone);
+        Self { own, inputs: Renderer::new(catalog).inputs(fleet) }
+    }
+}
+
+impl PartialEq for WantedFleet {
+    fn eq(&self, other: &Self) -> bool {
+        let own = |it: &Self| it.own.as_ref().map(|own| (own.spec.clone(), own.secrets.clone()));
+        own(self) == own(other) && self.inputs == other.inputs
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
     use crate::execute::{CompletedChange, ExecutionFailure};
 
     #[test]
@@ -397,7 +429,12 @@ mod tests {
             alone: false,
         };
         let report = |failed: Vec<ExecutionFailure>| ExecutionReport { failed, ..ExecutionReport::default() };
-        let (mut state, specs) = (MemoryState::default(), Digest::of("specs"));
+        let wanted = |state_dir: &str| {
+            let config = Config { state_dir: Some(state_dir.into()), ..Config::default() };
+            let inputs = RenderInputs { config: config.into(), fleet: None, clusters: Vec::new() };
+            WantedFleet { own: None, inputs }
+        };
+        let (mut state, specs) = (MemoryState::default(), wanted("specs"));
         let now = Moment::now(now);
         let pause = |until: Timestamp| until.duration_since(now.clock).as_secs_f64();
         for seconds in [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 300.0, 300.0] {
@@ -406,7 +443,7 @@ mod tests {
         }
         assert_eq!(state.failed[&(fleet.clone(), None)].failed, "fleet acme/eu: no");
         // Both other specs and a success reset the backoff.
-        let until = state.tried(&fleet, &Digest::of("others"), &report(vec![failed("no")]), now).unwrap();
+        let until = state.tried(&fleet, &wanted("others"), &report(vec![failed("no")]), now).unwrap();
         assert!(pause(until) < 1.21);
         let cluster: ResourceKey = "Cluster/acme/orders".to_owned().try_into().unwrap();
         let alone = ExecutionFailure { resource: Some(cluster.clone()), alone: true, ..failed("no") };

@@ -9,9 +9,8 @@ use jiff::Timestamp;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
-use super::Checked;
 use super::kubeconfigs::{self, Kept};
-use crate::catalog::{CLUSTER_UID, Hold, OpenedSecret, RecordedResource};
+use crate::catalog::{CLUSTER_UID, Hold, OpenedSecret, RecordedResource, ResolvedTree};
 use crate::config::{AddressRange, Config};
 use crate::names::{Domain, FleetKey, Identifier, Kind, ResourceKey, SecretRef};
 use crate::spec::kubeconfig::KubeAccess;
@@ -24,7 +23,7 @@ use crate::target::{AccessField, KubernetesCluster, TargetLocation, Targets, ser
 /// Another URL of Route 53. The tools of AWS read it, too.
 const ROUTE53_ENDPOINT: &str = "AWS_ENDPOINT_URL_ROUTE_53";
 
-pub(super) fn of(output_dir: &Utf8Path, config: &Config, checked: &Checked, kept: &Kept) -> Targets {
+pub(super) fn of(output_dir: &Utf8Path, config: &Config, checked: &ResolvedTree, kept: &Kept) -> Targets {
     let recorded = checked.recorded.resources.iter().filter_map(recorded_fleet);
     let planned = checked.catalog.fleets.values().map(|fleet| TargetBasis::of(&fleet.spec));
     let taken = Arc::new(bound_kubernetes_clusters(checked));
@@ -59,7 +58,7 @@ pub(super) fn of(output_dir: &Utf8Path, config: &Config, checked: &Checked, kept
 
 /// The DNS servers of the base domains whose records are kept here, by organization. A key serves only base domains of
 /// its own organization.
-fn zones(config: &Config, checked: &Checked) -> BTreeMap<Identifier, DnsZones> {
+fn zones(config: &Config, checked: &ResolvedTree) -> BTreeMap<Identifier, DnsZones> {
     let mut zones: BTreeMap<Identifier, BTreeMap<Domain, KeptZone>> = BTreeMap::new();
     // All domains of an account share what is known of it.
     let mut logins: BTreeMap<(&Identifier, Option<&Identifier>), Result<DnsLogin, String>> = BTreeMap::new();
@@ -77,7 +76,7 @@ fn zones(config: &Config, checked: &Checked) -> BTreeMap<Identifier, DnsZones> {
     zones.into_iter().map(|(organization, domains)| (organization, DnsZones::new(domains))).collect()
 }
 
-fn login(config: &Config, checked: &Checked, domain: &BaseDomain) -> Result<DnsLogin, String> {
+fn login(config: &Config, checked: &ResolvedTree, domain: &BaseDomain) -> Result<DnsLogin, String> {
     let name = domain.cloud_account.as_ref().ok_or("its base domain names no cloud account")?;
     let key = ResourceKey::new(Kind::CloudAccount, &domain.organization, name.as_str());
     let missing = || format!("cloud account {name} isn't in the specs");
@@ -142,7 +141,7 @@ fn recorded_fleet((key, record): (&ResourceKey, &RecordedResource)) -> Option<Ta
     Some(TargetBasis { fleet, infra_type, path: None, in_cluster: None })
 }
 
-pub(super) fn bound_kubernetes_clusters(checked: &Checked) -> BTreeMap<String, FleetKey> {
+pub(super) fn bound_kubernetes_clusters(checked: &ResolvedTree) -> BTreeMap<String, FleetKey> {
     let recorded = checked.recorded.resources.iter();
     recorded.filter_map(|(key, record)| Some((bound(record)?.to_owned(), key.as_fleet()?))).collect()
 }
@@ -161,7 +160,7 @@ struct Access {
 
 /// Returns the connection settings of a fleet. Without its spec and a kept kubeconfig, only the settings tell that it
 /// was `in_cluster`. They have to name such a fleet in any case: its spec may have been applied before they changed.
-fn access(config: &Config, checked: &Checked, kept: &Kept, basis: &TargetBasis) -> Access {
+fn access(config: &Config, checked: &ResolvedTree, kept: &Kept, basis: &TargetBasis) -> Access {
     let is_named = config.targets.in_cluster.contains(&basis.fleet);
     if basis.in_cluster.unwrap_or_else(|| is_named && !kept.contains_key(&basis.fleet)) {
         let unnamed = || "the settings don't name the fleet".to_owned();
@@ -180,7 +179,7 @@ fn access(config: &Config, checked: &Checked, kept: &Kept, basis: &TargetBasis) 
 }
 
 /// The connection settings from a fleet's kubeconfig; the error is the end of a sentence.
-fn by_kubeconfig(checked: &Checked, kept: &Kept, fleet: &FleetKey) -> Result<KubeAccess, String> {
+fn by_kubeconfig(checked: &ResolvedTree, kept: &Kept, fleet: &FleetKey) -> Result<KubeAccess, String> {
     match checked.secrets.opened.get(&kubeconfigs::field(fleet)) {
         Some(OpenedSecret::Value { value, .. }) => parsed(value),
         Some(OpenedSecret::Unavailable { reason, .. }) => Err(reason.clone()),
@@ -192,7 +191,7 @@ fn by_kubeconfig(checked: &Checked, kept: &Kept, fleet: &FleetKey) -> Result<Kub
     }
 }
 
-fn is_described(checked: &Checked, fleet: &FleetKey) -> bool {
+fn is_described(checked: &ResolvedTree, fleet: &FleetKey) -> bool {
     let resource = checked.catalog.resources.get(&fleet.resource());
     resource.is_some_and(|resource| resource.hold != Some(Hold::Absent))
 }

@@ -5,7 +5,8 @@ use std::time::Instant;
 use jiff::Timestamp;
 
 use super::kubeconfigs::{self, NotKept};
-use super::{Checked, Round, certificates};
+use super::{Round, certificates};
+use crate::catalog::ResolvedTree;
 use crate::config::Mode;
 use crate::execute::{self, ExecutionFailure, ExecutionProgress, ExecutionReport, RunContext};
 use crate::plan::FleetPlan;
@@ -75,7 +76,8 @@ impl Round {
     }
 
     fn context<'a>(&'a self, Recorder { state, clock, actor }: Recorder<'a>) -> RunContext<'a> {
-        let Round { plan, targets, keyring, checked: Checked { recorded, secrets, .. }, .. } = self;
+        let Round { plan, targets, keyring, checked, .. } = self;
+        let ResolvedTree { recorded, secrets, .. } = &**checked;
         RunContext { plan, recorded, targets, state, secrets, keyring, clock, actor }
     }
 

@@ -102,7 +102,7 @@ impl State {
             let cached = cached.remove(text(key.clone()).as_bytes());
             (key.clone(), whole(durable, cached))
         });
-        Ok(records.collect::<BTreeMap<_, _>>().into())
+        Ok(records.collect())
     }
 
     /// Marks resources to be read again. Call it after a write, even one that failed.

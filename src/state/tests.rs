@@ -138,7 +138,7 @@ fn what_was_recorded_is_there_after_a_restart() {
     assert_eq!(state.warnings(), Vec::<String>::new());
     let after = state.recorded().unwrap();
     assert_eq!(after, before);
-    assert_eq!(*after.resources, [(cluster("orders"), resource(1))].into());
+    assert_eq!(after.resources, [(cluster("orders"), resource(1))].into_iter().collect());
     assert_eq!(after.generations, [(cluster("gone"), 1)].into());
     assert_eq!(after.source, Some(SourceId("/specs".into())));
     assert_eq!(after.approvals.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), ["open"]);

@@ -11,9 +11,10 @@ use tokio::sync::Notify;
 
 use super::kubernetes::KeptConnection;
 use super::{Target, TargetFootprint, Targets};
-use crate::names::{Digest, FleetKey};
+use crate::names::FleetKey;
 use crate::parallel::locked;
 use crate::plan::UnchangedFleet;
+use crate::render::RenderInputs;
 
 /// A cache of the fleets that were found in their desired state, with everything that would invalidate that.
 /// It saves rendering, reading and comparing, and never changes a plan: without it, every fleet is observed.
@@ -30,10 +31,9 @@ pub struct TargetMemory {
 }
 
 /// The inputs of a fleet's comparison. Read both before the fleet is observed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FleetBasis {
-    /// The digest of [`crate::render::Renderer::inputs`].
-    pub desired: Digest,
+    pub desired: RenderInputs,
     /// The number that `State::version_of` returns.
     pub recorded: u64,
 }
@@ -138,11 +138,10 @@ impl TargetMemory {
         &self,
         fleet: &FleetKey,
         PendingObservation { basis, footprint }: PendingObservation,
-        found: Option<&UnchangedFleet>,
+        found: Option<&Arc<UnchangedFleet>>,
     ) {
         let remembered = footprint.zip(found.cloned());
-        let remembered =
-            remembered.map(|(footprint, quiet)| Remembered { basis, footprint, quiet: Arc::new(quiet) });
+        let remembered = remembered.map(|(footprint, quiet)| Remembered { basis, footprint, quiet });
         let mut fleets = locked(&self.fleets);
         match remembered {
             Some(remembered) => drop(fleets.insert(fleet.clone(), Arc::new(remembered))),

@@ -75,7 +75,8 @@ impl PodsToRead {
         let is_applied = |key: &ResourceKey| round.checked.recorded.resources.contains_key(key);
         let clusters = round.checked.catalog.clusters.values();
         let clusters = clusters.filter(|it| it.fleet == fleet && is_applied(&it.key));
-        let clusters: Vec<_> = clusters.filter(|it| key.kind == Kind::Fleet || it.key == *key).collect();
+        let clusters = clusters.filter(|it| key.kind == Kind::Fleet || it.key == *key);
+        let clusters: Vec<&ResolvedCluster> = clusters.map(|it| &**it).collect();
         if clusters.is_empty() {
             return Err(not_applied());
         }

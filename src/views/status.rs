@@ -134,7 +134,7 @@ fn unreached(round: &Round, fleet: &FleetKey) -> Option<String> {
 
 fn clusters(round: &Round, written: &[&Resource]) -> BTreeMap<FleetKey, BTreeSet<ResourceKey>> {
     let mut clusters: BTreeMap<FleetKey, BTreeSet<ResourceKey>> = BTreeMap::new();
-    for resource in round.checked.catalog.resources.values().chain(written.iter().copied()) {
+    for resource in round.checked.catalog.resources.values().map(|it| &**it).chain(written.iter().copied()) {
         if let Spec::Cluster(cluster) = &resource.spec {
             let fleet = FleetKey {
                 organization: cluster.organization.clone(),

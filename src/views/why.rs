@@ -66,7 +66,7 @@ const CHECK_AGAIN: &str = "wait, and check again";
 pub fn report(round: &Round, subject: WhySubject, audience: Audience, runtime: &Handle) -> WhyReport {
     let WhySubject { cluster, unplanned, written } = subject;
     let checked = &round.checked;
-    let resource = written.or_else(|| checked.catalog.resources.get(&cluster));
+    let resource = written.or_else(|| checked.catalog.resources.get(&cluster).map(|it| &**it));
     let recorded = checked.recorded.resources.get(&cluster);
     // A plan from before the write may be outdated.
     let change = round.change(&cluster).filter(|_| unplanned.is_none());

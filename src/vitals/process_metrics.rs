@@ -107,7 +107,7 @@ impl ProcessMetrics {
         self.is_unreadable = false;
         self.looked += round.looked as u64;
         self.errors = u64::from(round.plan.summary.errors);
-        self.certificates_end = round.checked.catalog.certificates_end;
+        self.certificates_end = round.checked.catalog.certificates_end.values().min().copied();
         self.records.retain(|fleet, _| round.under_way.contains(fleet));
         self.records.extend(round.records.clone());
         self.waiting.clear();

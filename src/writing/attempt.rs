@@ -5,14 +5,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::ResolvedTree;
 use super::draft::{self, DraftEdit, EditBasis, etag};
 use super::judge::{Edited, KnownProblems};
 use super::refused::{WriteRefusal, unreadable_state};
-use super::scope::JudgedPart;
 use super::write_request::{WriteAction, WriteRequest, WriteResult};
-use crate::catalog::{self, Recorded, Records, RelatedOrganizations, Secrets};
-use crate::component;
+use crate::catalog::{Recorded, ResolvedTree};
 use crate::names::{Digest, SpecPath};
 use crate::problem::{Location, Origin, Problem};
 use crate::source::FileEdit;
@@ -29,11 +26,8 @@ pub struct CheckedEdit {
     pub edit: Option<FileEdit>,
     /// The file's bytes before the edit.
     pub before: Option<Vec<u8>>,
-    pub records: Records,
-    pub documents: Arc<Documents>,
-    /// The part of the tree that was checked; `None` for the whole.
-    pub around: Option<RelatedOrganizations>,
-    pub known_problems: KnownProblems,
+    /// The edited tree.
+    pub tree: Arc<ResolvedTree>,
 }
 
 /// Decides on an edit of a tree, and checks the edited tree.
@@ -72,42 +66,28 @@ pub fn attempt(
     let content = new.clone().map(String::into_bytes);
     let documents = Arc::new(tree.with_files(&[(path.clone(), content.clone())], None));
     let now = Timestamp::now();
-    let scope = JudgedPart::of(request, &tree, &recorded);
-    let resolve = |documents: &Documents, secrets: &Secrets| {
-        let (config, hosts) = (&installation.config, component::host_names());
-        scope.resolve(documents, |part, recorded| {
-            catalog::resolve(part, recorded, secrets, config, &hosts, now)
-        })
-    };
-    let is_planned = matches!(recorded, Cow::Borrowed(_)) && tree.has_files_of(&made.documents);
-    let is_known = |known: &&ResolvedTree| {
-        Arc::ptr_eq(&known.round, &made.round)
-            && known.records == recorded.resources
-            && scope.is_within(known.around.as_ref())
-            && tree.has_files_of(&known.documents)
-    };
-    let known_problems = match known.filter(is_known) {
-        _ if is_planned => KnownProblems::of(&checked.catalog),
-        Some(known) => known.known_problems.clone(),
-        None => KnownProblems::of(&resolve(&tree, &secrets)),
-    };
+    let last = known.filter(|known| tree.has_files_of(&known.documents)).unwrap_or(checked);
+    let unedited =
+        installation.resolve(&tree, recorded.clone().into_owned(), secrets.clone(), now, Some(last));
+    let known_problems = KnownProblems::of(&unedited.catalog);
     let was =
         tree.files.get(&path).and_then(|file| file.documents.iter().find(|document| document.key == *key));
     let opened = installation.secrets.open_changed(&documents, &tree, &secrets);
-    let mut catalog = resolve(&documents, &opened);
+    let recorded = recorded.into_owned();
+    let resolved = installation.resolve(&documents, recorded, opened, now, Some(&unedited));
+    let ResolvedTree { catalog, recorded, secrets: opened, .. } = &resolved;
     let edited = Edited {
         before: &known_problems,
         was: was.map(|document| &document.spec),
         documents: &documents,
-        catalog: &catalog,
+        catalog,
         path: &path,
         text: new.as_deref(),
     };
     let warnings = edited.judge(request)?;
     if !matches!(request.what, WriteAction::Delete) {
-        edited.is_done((made, &scope.recorded, now), request, || resolve(&tree, &secrets))?;
+        edited.is_done((made, recorded, now), request, &unedited.catalog)?;
     }
-    let known_problems = KnownProblems::of(&catalog);
     let document =
         documents.files.get(&path).and_then(|file| file.documents.iter().find(|it| it.key == *key));
     let is_gone = matches!(request.what, WriteAction::Delete);
@@ -115,8 +95,8 @@ pub fn attempt(
     let written = WriteResult {
         key: key.clone(),
         id: recorded.id_of(key),
-        resource: catalog.resources.remove(key).filter(|_| !is_gone).map(Arc::new),
-        etag: document.map(|document| etag(document, &opened)),
+        resource: catalog.resources.get(key).filter(|_| !is_gone).map(Arc::clone),
+        etag: document.map(|document| etag(document, opened)),
         origin: origin.unwrap_or(Origin { path: path.clone(), line: 1 }),
         path: path.clone(),
         commit: None,
@@ -128,8 +108,7 @@ pub fn attempt(
         message,
     };
     let edit = written.is_new.then_some(FileEdit { path, content });
-    let records = recorded.resources.clone();
-    Ok(CheckedEdit { written, edit, before, records, documents, around: scope.around, known_problems })
+    Ok(CheckedEdit { written, edit, before, tree: Arc::new(resolved) })
 }
 
 /// The current record. The plan's copy is used if it is equal; any change applied since may have used up capacity.

@@ -13,8 +13,7 @@ use crate::spec::HEADER;
 use crate::writing::CurrentPlan;
 
 impl Edited<'_> {
-    /// Checks that a plan would carry out the edit. Refusals that exist without the edit don't count:
-    /// `without` resolves the tree without it, and is called only if the last plan doesn't answer that.
+    /// Checks that a plan would carry out the edit. Refusals that exist without the edit don't count.
     ///
     /// # Errors
     /// With what a plan would refuse, in its words.
@@ -22,7 +21,7 @@ impl Edited<'_> {
         &self,
         (made, recorded, now): (&CurrentPlan, &Recorded, Timestamp),
         request: &WriteRequest,
-        without: impl FnOnce() -> Catalog,
+        unedited: &Catalog,
     ) -> Result<(), WriteRefusal> {
         let is_changing = made.round.change(&request.key).is_some();
         let suspect = foresee::possible_refusal(self.catalog, recorded, &request.key, is_changing);
@@ -38,7 +37,7 @@ impl Edited<'_> {
             return Ok(());
         }
         // Another writer may have caused the refusal since.
-        let new = but_for(new, &foresee(&without())?);
+        let new = but_for(new, &foresee(unedited)?);
         let faults: Vec<FieldError> =
             new.iter().map(|problem| self.foreseen(request, problem, suspect.pointer.as_deref())).collect();
         if faults.is_empty() { Ok(()) } else { Err(invalid(faults)) }

@@ -14,8 +14,6 @@ use tokio::runtime::Runtime;
 
 use super::*;
 use crate::catalog::{self, CachedRecord, DurableRecord, LastGood, RecordedResource, Resource};
-use crate::component::host_names;
-use crate::config::Config;
 use crate::http::problem::{FieldError, ProblemDocument, code};
 use crate::http::tags::Tags;
 use crate::names::Kind;
@@ -96,7 +94,7 @@ impl World {
         let installation = Installation {
             state: None,
             secrets: Arc::new(secrets),
-            config: Config::default(),
+            config: Arc::default(),
             output_dir: path("output"),
             software: "1".to_owned(),
             proposed: false,
@@ -131,22 +129,16 @@ impl World {
         let mut record = self.applied_record(key);
         change(&mut record);
         let round = Arc::get_mut(&mut self.made.round).unwrap();
-        round.checked.recorded.resources.insert(key.to_owned().try_into().unwrap(), record);
-        let checked = &mut round.checked;
-        let (documents, config) = (&self.made.documents, &self.made.installation.config);
-        checked.catalog = catalog::resolve(
-            documents,
-            &checked.recorded,
-            &checked.secrets,
-            config,
-            &host_names(),
-            Timestamp::now(),
-        );
+        let ResolvedTree { mut recorded, secrets, .. } = ResolvedTree::clone(&round.checked);
+        recorded.resources.insert(key.to_owned().try_into().unwrap(), record);
+        let (documents, installation) = (&self.made.documents, &self.made.installation);
+        let tree = installation.resolve(documents, recorded, secrets, Timestamp::now(), None);
+        round.checked = Arc::new(tree);
     }
 
     fn applied_record(&self, key: &str) -> RecordedResource {
         let key: ResourceKey = key.to_owned().try_into().unwrap();
-        let Resource { id, spec, origin, .. } = &self.made.round.checked.catalog.resources[&key];
+        let Resource { id, spec, origin, .. } = &*self.made.round.checked.catalog.resources[&key];
         RecordedResource {
             durable: DurableRecord {
                 protected: false,

@@ -1,4 +1,4 @@
-//! What a change costs in a running process.
+//! The calls that a change costs in a running process.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,7 @@
 //! Specs with their references resolved, their defaults filled in and their rules checked.
 
 mod absence;
+mod after;
 mod buckets;
 mod capacity;
 mod certificates;
@@ -16,7 +17,6 @@ mod managed;
 mod operators;
 mod recorded;
 mod references;
-mod related_organizations;
 mod renderable;
 mod resolve;
 mod secrets;
@@ -39,6 +39,7 @@ use crate::names::{Domain, FleetKey, Identifier, ResourceKey, SecretRef, SpecPat
 use crate::problem::{Origin, Problem};
 use crate::spec::{self, Commit, Safeguards, SourceId};
 
+pub use after::ResolvedTree;
 pub use buckets::{BucketPlace, BucketRecord};
 pub use capacity::{CapacityNeed, GrantedCapacity};
 pub use fit::ClusterFit;
@@ -48,32 +49,31 @@ pub use immutable::{CLUSTER_UID, INFRASTRUCTURE, immutable_fields, immutable_poi
 pub use managed::{ManagedCertificate, RenewalWindow, certificate_key, with_certificate};
 pub use recorded::{
     Approval, CachedRecord, Deletion, DurableRecord, LastGood, MadeFrom, Recorded, RecordedFleet,
-    RecordedObject, RecordedResource, RecordedSpec, Records, SecretMark,
+    RecordedObject, RecordedResource, RecordedSpec, Records, SecretMark, SharedRecord,
 };
-pub use related_organizations::RelatedOrganizations;
 pub use resolve::resolve;
 pub use secrets::{IssueFailure, IssuedCertificate, OpenedSecret, Secrets};
 pub use status::{ResourceStatus, Status};
 
 /// Every resource that should exist, and why some of them are left unchanged.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Catalog {
     pub source: SourceId,
     /// The digest of the tree's content.
     pub revision: String,
     /// The commit, if the tree comes from a git repository.
     pub commit: Option<Commit>,
-    pub config: Config,
+    pub config: Arc<Config>,
     /// Every resource that should exist: from the specs, or from the record where the specs can't say. A
     /// resource with a [`Hold`] is not created, changed or deleted, even if it is rendered; only drift from
     /// what was last applied is repaired.
-    pub resources: BTreeMap<ResourceKey, Resource>,
+    pub resources: BTreeMap<ResourceKey, Arc<Resource>>,
     /// Includes held fleets.
-    pub fleets: BTreeMap<FleetKey, ResolvedFleet>,
+    pub fleets: BTreeMap<FleetKey, Arc<ResolvedFleet>>,
     /// The clusters that can be rendered, with what they refer to. A held cluster is included as it was last
     /// applied. It is missing here if nothing of it was applied or the record of that is lost; then its hold
     /// alone keeps its objects. Each cluster's fleet is in `fleets`.
-    pub clusters: BTreeMap<ResourceKey, ResolvedCluster>,
+    pub clusters: BTreeMap<ResourceKey, Arc<ResolvedCluster>>,
     /// Recorded resources that the specs no longer name, or whose content in the specs is unknown. Only
     /// [`Absence::Removed`] ones are deleted without approval. The others are also in `resources`, held, if
     /// the record still has their spec; if not, this entry is all that keeps their objects.
@@ -81,15 +81,25 @@ pub struct Catalog {
     pub capacity: BTreeMap<Identifier, OrganizationCapacity>,
     /// The base domains whose certificates Streamfleet gets.
     pub managed: BTreeMap<ResourceKey, ManagedCertificate>,
-    /// When the first certificate of a base domain ends; `None` without certificates.
-    pub certificates_end: Option<Timestamp>,
+    /// When the certificate of each base domain ends.
+    pub certificates_end: BTreeMap<ResourceKey, Timestamp>,
     /// The rules for further clusters, see [`Catalog::fit`].
     pub granted: GrantedCapacity,
     /// All problems, including those found while reading.
     pub problems: Vec<Problem>,
+    /// From when on the same inputs give this catalog, and until when: certificates become valid and expire.
+    pub steady_from: Timestamp,
+    pub steady_until: Timestamp,
 }
 
-#[derive(Debug, Clone)]
+impl Catalog {
+    /// Whether the same inputs give the same catalog at another time.
+    pub fn is_steady(&self, now: Timestamp) -> bool {
+        self.steady_from <= now && now < self.steady_until
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
     pub key: ResourceKey,
     pub id: Uuid,
@@ -200,7 +210,7 @@ pub struct ResolvedSecret {
     pub unavailable: Option<String>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedFleet {
     pub key: FleetKey,
     pub spec: Arc<spec::Fleet>,
@@ -250,7 +260,7 @@ pub struct Condition {
     pub message: String,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedCluster {
     pub key: ResourceKey,
     pub id: Uuid,
@@ -270,14 +280,14 @@ pub struct ResolvedCluster {
     pub has_topics: bool,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedTopic {
     pub key: ResourceKey,
     pub id: Uuid,
     pub spec: Arc<spec::Topic>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedUser {
     pub key: ResourceKey,
     pub id: Uuid,
@@ -285,7 +295,7 @@ pub struct ResolvedUser {
     pub password: Option<ResolvedSecret>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ClusterDomain {
     pub key: ResourceKey,
     pub domain: Domain,
@@ -299,7 +309,7 @@ pub struct ClusterDomain {
     pub tls_key: ResolvedSecret,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TieredStorage {
     pub bucket: String,
     pub region: String,

@@ -12,6 +12,7 @@ mod fleet;
 pub mod foresee;
 mod guard;
 mod inputs;
+mod memory;
 mod model;
 mod organization;
 pub mod preflight;
@@ -24,6 +25,7 @@ mod tests;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::catalog::{Catalog, Recorded};
 use crate::health::FleetHealth;
@@ -43,6 +45,8 @@ pub use guard::approval::{DELETIONS_WINDOW, is_approval_id};
 pub use guard::awaited::LONG;
 pub use guard::refusal::UNDO_BY_HAND;
 pub use guard::unreached::{UNASKED, UNREACHED};
+pub use memory::PlanMemory;
+use memory::Settled;
 pub use model::contest::{Contest, take_out};
 pub use model::foreign_record::ForeignRecord;
 pub use model::index::Index;
@@ -72,7 +76,7 @@ pub fn plan(
     observed: &Observed,
     policy: &Policy,
 ) -> Plan {
-    let planner = Planner::new(catalog, recorded, observed.protected(), policy);
+    let planner = Planner::new(catalog, recorded, observed.protected(), policy, None);
     let mut fleets = planner.fleets();
     let known = desired.fleets.keys().chain(recorded.fleets.keys()).chain(observed.fleets.keys());
     fleets.extend(known.cloned());
@@ -92,18 +96,23 @@ pub fn plan(
 /// Plans fleet by fleet, so that memory holds the manifests of one fleet and not of all.
 pub struct Planner<'a> {
     world: PlanContext<'a>,
+    memory: Option<&'a PlanMemory>,
+    /// The resources and fleets that the last plan with this memory left as they are.
+    before: Arc<Settled>,
 }
 
 impl<'a> Planner<'a> {
-    /// Compares all resources with their records. `protected` holds what the targets remember as protected.
+    /// Compares the resources that changed since the last plan with this memory, or all. `protected` holds what the targets remember as protected.
     /// The records of a fleet's objects come with its `FleetInputs`.
     pub fn new(
         catalog: &'a Catalog,
         recorded: &'a Recorded,
         protected: BTreeSet<ResourceKey>,
         policy: &'a Policy,
+        memory: Option<&'a PlanMemory>,
     ) -> Self {
-        Self { world: PlanContext::new(catalog, recorded, protected, policy) }
+        let before = memory.map(PlanMemory::last).unwrap_or_default();
+        Self { world: PlanContext::new(catalog, recorded, protected, policy, &before), memory, before }
     }
 
     /// Returns every fleet in a spec or a record. The caller adds those that only a target or its record has.
@@ -125,14 +134,16 @@ impl<'a> Planner<'a> {
     pub fn unchanged_fleet(
         &self,
         fleet: &FleetKey,
-        quiet: &UnchangedFleet,
+        quiet: &Arc<UnchangedFleet>,
         health: Option<&FleetHealth>,
     ) -> Option<FleetPart> {
-        fleet::plan_unchanged_fleet(&self.world, fleet, quiet, health)
+        fleet::plan_unchanged_fleet(&self.world, fleet, quiet, health, &self.before)
     }
 
     pub fn finish(self, mut parts: Vec<FleetPart>) -> Plan {
         parts.sort_by(|a, b| a.fleet.cmp(&b.fleet));
+        let settled =
+            parts.iter_mut().filter_map(|it| Some((it.fleet.clone(), it.settled.take()?))).collect();
         guard::same_cluster::refuse(&mut parts);
         let world = self.world;
         guard::disruption::serialize_renewals(&world, &mut parts);
@@ -144,7 +155,7 @@ impl<'a> Planner<'a> {
             observed.insert(part.fleet, part.observed);
             fleets.extend(part.plan);
             problems.extend(part.problems);
-            on_fleets.extend(part.owners);
+            on_fleets.extend(part.owners.into_iter().filter(|owner| !world.is_settled(owner)));
         }
         let mut organizations = organization::plan(&world, &on_fleets);
         guard::disruption::announce_renewals(&mut organizations, &mut fleets);
@@ -163,6 +174,9 @@ impl<'a> Planner<'a> {
             summary,
         };
         plan.id = inputs::id(&plan, world.recorded.is_new());
+        if let Some(memory) = self.memory {
+            memory.keep(Settled::of(&world, plan.changes(), &plan.remember, settled));
+        }
         plan
     }
 }

@@ -12,12 +12,13 @@ pub mod yaml;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::catalog::{Catalog, ResolvedCluster, ResolvedFleet};
 use crate::component::{COMPONENTS, ClusterPart, dns_records};
 pub use crate::component::{Manifest, SecretEncoding, SecretSlot, Stage};
 use crate::config::{Config, SecretsConfig};
-use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
+use crate::names::{FleetKey, ObjectKey, ResourceKey};
 
 /// Renders every cluster of the catalog. Every fleet is a key of the result, even without clusters.
 ///
@@ -29,9 +30,9 @@ pub fn render(catalog: &Catalog) -> Desired {
 }
 
 pub struct Renderer<'a> {
-    config: &'a Config,
-    fleets: &'a BTreeMap<FleetKey, ResolvedFleet>,
-    clusters: BTreeMap<&'a FleetKey, Vec<&'a ResolvedCluster>>,
+    config: &'a Arc<Config>,
+    fleets: &'a BTreeMap<FleetKey, Arc<ResolvedFleet>>,
+    clusters: BTreeMap<&'a FleetKey, Vec<&'a Arc<ResolvedCluster>>>,
 }
 
 impl<'a> Renderer<'a> {
@@ -44,17 +45,18 @@ impl<'a> Renderer<'a> {
         Self { config: &catalog.config, fleets: &catalog.fleets, clusters }
     }
 
-    /// The digest of everything that [`Renderer::fleet`] reads for a fleet. Within one process, the same
-    /// digest means the same objects. It isn't comparable between builds.
-    pub fn inputs(&self, fleet: &FleetKey) -> Digest {
-        // The debug output contains everything except for the values of secrets, which no object contains.
-        let own = self.fleets.get(fleet).map(|fleet| (&fleet.spec.advanced_config, &fleet.domain));
-        Digest::of(format!("{:?}", (self.config, own, self.clusters.get(fleet))))
+    /// Everything that [`Renderer::fleet`] reads for a fleet.
+    pub fn inputs(&self, fleet: &FleetKey) -> RenderInputs {
+        RenderInputs {
+            config: Arc::clone(self.config),
+            fleet: self.fleets.get(fleet).map(Arc::clone),
+            clusters: self.clusters.get(fleet).into_iter().flatten().map(|it| Arc::clone(it)).collect(),
+        }
     }
 
     /// The clusters of a fleet whose DNS records Streamfleet keeps.
     pub fn named_clusters(&self, fleet: &FleetKey) -> Vec<&'a ResolvedCluster> {
-        let clusters = self.clusters.get(fleet).into_iter().flatten().copied();
+        let clusters = self.clusters.get(fleet).into_iter().flatten().map(|it| &***it);
         clusters.filter(|cluster| dns_records::kept_domain(cluster).is_some()).collect()
     }
 
@@ -65,6 +67,36 @@ impl<'a> Renderer<'a> {
         let own = own.flat_map(|fleet| COMPONENTS.iter().flat_map(|it| (it.in_fleet)(fleet, self.config)));
         let objects = own.chain(clusters.flat_map(|cluster| objects(cluster, self.config)));
         Some(objects.map(|manifest| (manifest.key.clone(), manifest)).collect())
+    }
+}
+
+/// The inputs that a fleet is rendered from. The same inputs give the same objects.
+#[derive(Debug, Clone)]
+pub struct RenderInputs {
+    pub config: Arc<Config>,
+    pub fleet: Option<Arc<ResolvedFleet>>,
+    pub clusters: Vec<Arc<ResolvedCluster>>,
+}
+
+impl PartialEq for RenderInputs {
+    fn eq(&self, other: &Self) -> bool {
+        // Values that didn't change are usually shared, and then needn't be compared.
+        fn is_same<T: PartialEq>(one: &Arc<T>, other: &Arc<T>) -> bool {
+            Arc::ptr_eq(one, other) || one == other
+        }
+        let is_same_fleet = match (&self.fleet, &other.fleet) {
+            (Some(one), Some(other)) => {
+                Arc::ptr_eq(one, other)
+                    || (one.spec.advanced_config == other.spec.advanced_config && one.domain == other.domain)
+            }
+            (None, None) => true,
+            _ => false,
+        };
+        let mut clusters = self.clusters.iter().zip(&other.clusters);
+        is_same(&self.config, &other.config)
+            && is_same_fleet
+            && self.clusters.len() == other.clusters.len()
+            && clusters.all(|(one, other)| is_same(one, other))
     }
 }
 

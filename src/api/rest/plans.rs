@@ -48,7 +48,7 @@ pub(super) fn propose(call: &Call) -> Answered {
         // Untrusted specs must not open files, environment variables or sealed secrets.
         false => Arc::new(own.secrets.for_proposed_specs()),
     };
-    call.planned(&documents, Installation { proposed: true, secrets, ..own }, at)
+    call.planned(&Arc::new(documents), Installation { proposed: true, secrets, ..own }, at)
 }
 
 fn refused(faults: Vec<FieldError>) -> ProblemDocument {
@@ -93,7 +93,7 @@ impl Call {
     /// Makes a plan that isn't carried out.
     pub(super) fn planned(
         &self,
-        documents: &Documents,
+        documents: &Arc<Documents>,
         installation: Installation,
         at: Timestamp,
     ) -> Answered {

@@ -15,7 +15,7 @@ use super::inventory::{AppliedObject, Inventory, ObjectEntry, namespace_key};
 use super::session::{INTERVAL, PATIENCE};
 use super::untrusted::{TOKEN_OF, outline};
 use super::watch::health_fields::pick;
-use crate::catalog::RecordedResource;
+use crate::catalog::Records;
 use crate::component::health::reading::at;
 use crate::component::{self, Leftovers};
 use crate::names::{Digest, ObjectKey, ResourceKey};
@@ -129,7 +129,7 @@ async fn has_its_id(
 pub(super) fn deleted_clusters<'i>(
     inventory: &'i Inventory,
     desired: Option<&FleetManifests>,
-    there: &BTreeMap<ResourceKey, RecordedResource>,
+    there: &Records,
 ) -> BTreeMap<&'i str, &'i ResourceKey> {
     let wanted: BTreeSet<&ResourceKey> =
         desired.into_iter().flat_map(BTreeMap::values).map(|manifest| &manifest.owner).collect();

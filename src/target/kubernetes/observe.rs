@@ -16,9 +16,9 @@ use super::live::Live;
 use super::untrusted::Weigh;
 use super::watch::{CachedState, ClusterWatch, Name, SELECTOR};
 use super::{KubeError, KubernetesTarget};
-use crate::catalog::{RecordedFleet, RecordedObject, RecordedResource};
+use crate::catalog::{RecordedFleet, RecordedObject, Records};
 use crate::component::dns_records::is_record;
-use crate::names::{Digest, Json, ObjectKey, ResourceKey};
+use crate::names::{Digest, Json, ObjectKey};
 use crate::parallel::locked;
 use crate::plan::{ObservedFleet, ObservedObject, Reach};
 use crate::render::FleetManifests;
@@ -61,7 +61,7 @@ impl KubernetesTarget {
         &self,
         recorded: &RecordedFleet,
         desired: Option<&FleetManifests>,
-        there: &BTreeMap<ResourceKey, RecordedResource>,
+        there: &Records,
     ) -> ObservedFleet {
         let look = Box::pin(self.look_at_all(recorded, desired, there));
         let look = async move {
@@ -89,7 +89,7 @@ impl KubernetesTarget {
         &self,
         recorded: &RecordedFleet,
         desired: Option<&FleetManifests>,
-        there: &BTreeMap<ResourceKey, RecordedResource>,
+        there: &Records,
     ) -> Result<ObservedFleet, KubeError> {
         let (cluster, inventory) = self.base().await?;
         let wanted = desired.into_iter().flat_map(BTreeMap::keys).chain(recorded.objects.keys());

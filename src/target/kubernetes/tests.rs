@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use super::api::KindRef;
 use super::inventory::{AppliedObject, ObjectEntry};
 use super::*;
-use crate::catalog::RecordedFleet;
+use crate::catalog::{RecordedFleet, Records};
 use crate::names::{Digest, ObjectKey};
 use crate::plan::Reach;
 use crate::target::dns::DnsZones;
@@ -247,7 +247,7 @@ async fn namespaces_that_a_listing_lacks_are_asked_for_where_something_of_ours_i
     server.remembers(&objects.collect());
     server.says("GET", "/api/v1/namespaces", [(200, list("Namespace", Vec::new()))]);
     server.says("GET", "/apis", [(200, json!({"kind": "APIGroupList", "groups": []}))]);
-    let seen = server.target().observe(&RecordedFleet::default(), None, &BTreeMap::new()).await;
+    let seen = server.target().observe(&RecordedFleet::default(), None, &Records::default()).await;
     assert_eq!((seen.reach, seen.objects.len()), (Reach::Reached, names.len()));
     assert!(seen.objects.values().all(|object| object.ours));
 }

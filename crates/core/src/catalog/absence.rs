@@ -14,7 +14,7 @@ use crate::problem::Problem;
 pub(super) fn classify(draft: &mut CatalogDraft) {
     let (renamed, gone) = (renames(draft), suspicion::MissingClusters::from(draft));
     let recorded = draft.recorded;
-    for (key, record) in &recorded.resources {
+    for (key, record) in recorded.resources.iter() {
         if !is_gone(draft, key) {
             continue;
         }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::catalog::after;
 use crate::catalog::draft::{CatalogDraft, SpecOrigin};
 use crate::catalog::{Absence, Condition, Gauge, Hold, OrganizationCapacity, RecordedResource};
 use crate::names::{FleetKey, Identifier, Kind, ResourceKey};
@@ -62,14 +63,14 @@ impl CapacityLimit {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct AppliedShare {
     fleet: Option<FleetKey>,
     /// None if the record of its units is lost.
     units: Option<u32>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Ledger(BTreeMap<ResourceKey, BTreeMap<CapacityLimit, u32>>);
 
 impl Ledger {
@@ -126,11 +127,21 @@ pub(super) fn place_new(draft: &mut CatalogDraft, kind: Kind) {
 }
 
 /// The capacity that applied clusters have, and that new and growing ones got.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct GrantedCapacity {
     ledger: Ledger,
     /// The clusters whose units are unknown.
     unknown: Vec<(ResourceKey, AppliedShare)>,
+}
+
+impl GrantedCapacity {
+    /// Replaces what concerns some resources by what others say of them.
+    pub(super) fn replace(&mut self, others: GrantedCapacity, is_meant: impl Fn(&ResourceKey) -> bool) {
+        after::replace(&mut self.ledger.0, others.ledger.0, &is_meant);
+        self.unknown.retain(|(cluster, _)| !is_meant(cluster));
+        self.unknown.extend(others.unknown.into_iter().filter(|(cluster, _)| is_meant(cluster)));
+        self.unknown.sort_by(|(one, _), (other, _)| one.cmp(other));
+    }
 }
 
 /// A cluster that needs capacity.

@@ -31,7 +31,7 @@ pub(super) fn check_domains(draft: &mut CatalogDraft) {
         let findings = match parse(draft, document, tls_cert) {
             Ok(certificate) if is_changed(draft, &document.key, spec) => {
                 let names = served.get(&document.key).map(Vec::as_slice).unwrap_or_default();
-                let untimely = untimely(&certificate, draft.now);
+                let untimely = untimely(&certificate, draft);
                 untimely
                     .into_iter()
                     .chain(uncovered_domain(&certificate, draft.hosts, &document.key, names))
@@ -74,10 +74,10 @@ fn is_changed(draft: &CatalogDraft, key: &ResourceKey, spec: &BaseDomain) -> boo
     }
 }
 
-fn untimely(certificate: &Certificate, now: Timestamp) -> Option<CatalogFinding> {
-    let (code, message) = if certificate.not_after <= now {
+fn untimely(certificate: &Certificate, draft: &CatalogDraft) -> Option<CatalogFinding> {
+    let (code, message) = if draft.is_past(certificate.not_after) {
         ("certificate-expired", format!("the certificate expired on {}", day(certificate.not_after)))
-    } else if certificate.not_before > now {
+    } else if !draft.is_past(certificate.not_before) {
         (
             "certificate-not-yet-valid",
             format!("the certificate is not valid before {}", day(certificate.not_before)),
@@ -227,13 +227,13 @@ pub(super) fn condition(
     key: &ResourceKey,
 ) -> Option<Condition> {
     let (domain, end) = (&key.name, certificate.not_after);
-    if end <= draft.now {
+    if draft.is_past(end) {
         let message = format!("the certificate of `{domain}` expired on {}", day(end));
         return Some(Condition { kind: "CertificateExpired".to_owned(), degraded: true, message });
     }
     let is_managed = managed::is_managed(draft, key);
     let (warning, way) = if is_managed { (LATE, " and could not be renewed in time") } else { (WARNING, "") };
-    let is_near = draft.now.duration_until(end) <= warning;
+    let is_near = draft.is_past(end.checked_sub(warning).unwrap_or(Timestamp::MIN));
     let message = format!("the certificate of `{domain}` expires on {}{way}", day(end));
     is_near.then(|| Condition { kind: "CertificateExpiring".to_owned(), degraded: is_managed, message })
 }

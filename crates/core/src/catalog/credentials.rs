@@ -38,7 +38,7 @@ fn check_secret(draft: &mut CatalogDraft, document: &Document, field: &'static s
         Some(OpenedSecret::Value { value, mark }) => {
             draft.refuse(document, faults_of_value(&document.spec, field, value.expose_secret()));
             draft.problems.extend(unreachable_server(draft, document, field, value.expose_secret()));
-            let expiry = expiry(document, field, value.expose_secret(), draft.now);
+            let expiry = expiry(draft, document, field, value.expose_secret());
             draft.problems.extend(expiry);
             (mark.clone(), None)
         }
@@ -129,7 +129,7 @@ fn unreachable_server(
 
 /// Warns of a kubeconfig that won't be accepted for ever. A token that expires at all was made for a short time; a
 /// client certificate always expires.
-fn expiry(document: &Document, field: &'static str, value: &str, now: Timestamp) -> Option<Problem> {
+fn expiry(draft: &CatalogDraft, document: &Document, field: &'static str, value: &str) -> Option<Problem> {
     let access = KubeAccess::parse(value).ok().filter(|_| field == "kubeconfig")?;
     let end = access.auth.expires()?;
     let (what, hint) = match access.auth {
@@ -138,11 +138,13 @@ fn expiry(document: &Document, field: &'static str, value: &str, now: Timestamp)
             "use the token of a Secret of type kubernetes.io/service-account-token, which doesn't expire, or replace it in \
              time",
         ),
-        _ if now.duration_until(end) <= WARNING => ("client certificate", "renew it in time"),
+        _ if draft.is_past(end.checked_sub(WARNING).unwrap_or(Timestamp::MIN)) => {
+            ("client certificate", "renew it in time")
+        }
         _ => return None,
     };
     let day = end.strftime("%Y-%m-%d %H:%M UTC");
-    let message = match end <= now {
+    let message = match draft.is_past(end) {
         true => format!("the {what} of the kubeconfig expired on {day}"),
         false => {
             format!("the {what} of the kubeconfig expires on {day}, and then the fleet becomes Unreachable")

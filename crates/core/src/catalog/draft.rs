@@ -1,6 +1,8 @@
 //! The catalog under construction: the document of each resource, its problems, and the spec that is used.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -17,9 +19,11 @@ pub(super) struct CatalogDraft<'a> {
     pub documents: &'a Documents,
     pub recorded: &'a Recorded,
     pub secrets: &'a Secrets,
-    pub config: &'a Config,
+    pub config: &'a Arc<Config>,
     pub hosts: &'a [HostNames],
-    pub now: Timestamp,
+    now: Timestamp,
+    /// From when on, and until when, the answers of [`Self::is_past`] hold.
+    pub steady: Cell<(Timestamp, Timestamp)>,
     /// Every name whose top folder belongs to an organization.
     pub organizations: BTreeSet<Identifier>,
     pub claims: BTreeMap<ResourceKey, Claim<'a>>,
@@ -96,7 +100,7 @@ impl<'a> CatalogDraft<'a> {
         documents: &'a Documents,
         recorded: &'a Recorded,
         secrets: &'a Secrets,
-        config: &'a Config,
+        config: &'a Arc<Config>,
         hosts: &'a [HostNames],
         now: Timestamp,
     ) -> Self {
@@ -110,6 +114,7 @@ impl<'a> CatalogDraft<'a> {
             config,
             hosts,
             now,
+            steady: Cell::new((Timestamp::MIN, Timestamp::MAX)),
             organizations: BTreeSet::new(),
             claims: BTreeMap::new(),
             new_resources: Vec::new(),
@@ -232,6 +237,14 @@ impl<'a> CatalogDraft<'a> {
     /// read.
     pub fn last_good(&self, key: &ResourceKey) -> Option<&'a Spec> {
         self.record(key)?.applied_spec(key.kind)
+    }
+
+    /// Whether a moment has come. Every rule about time asks this, so that it is known how long a catalog holds.
+    pub fn is_past(&self, moment: Timestamp) -> bool {
+        let (from, until) = self.steady.get();
+        let is_past = moment <= self.now;
+        self.steady.set(if is_past { (from.max(moment), until) } else { (from, until.min(moment)) });
+        is_past
     }
 
     /// The order in which resources get capacity and names: applied ones by age, then new ones.

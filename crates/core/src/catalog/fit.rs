@@ -54,7 +54,7 @@ impl Catalog {
     /// Returns why clusters would wait for a fleet. One that isn't known yet is about to be.
     fn unusable(&self, fleet: &FleetKey) -> Option<Hold> {
         let on = fleet.resource();
-        match self.resources.get(&on) {
+        match self.resources.get(&on).map(|it| &**it) {
             Some(Resource { hold: Some(hold @ Hold::Suspended { .. }), .. }) => Some(hold.clone()),
             Some(resource) if !is_usable(resource) => Some(Hold::Dependency { on }),
             None if self.absent.contains_key(&on) => Some(Hold::Dependency { on }),

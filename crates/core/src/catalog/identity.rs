@@ -23,7 +23,7 @@ pub(super) fn claim(draft: &mut CatalogDraft) {
             draft.claims.insert(key, Claim { faults: first.faults + doubles, ..first });
         }
     }
-    let is_new = |key: &&ResourceKey| !draft.recorded.resources.contains_key(*key);
+    let is_new = |key: &&ResourceKey| !draft.recorded.resources.contains_key(key);
     draft.new_resources = draft.claims.keys().filter(is_new).cloned().collect();
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::ops::Index;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -36,76 +36,138 @@ pub struct Recorded {
     pub deletions: Vec<Deletion>,
 }
 
-/// The records of resources, by key. Clones share them until one is changed.
+/// The records of resources, by key. Clones share each record until it is changed.
 #[derive(Clone, Default)]
-pub struct Records(Arc<Shared>);
+pub struct Records(Arc<BTreeMap<ResourceKey, Arc<SharedRecord>>>);
 
-#[derive(Default)]
-struct Shared {
-    records: BTreeMap<ResourceKey, RecordedResource>,
-    /// The cached digest, with the other input it was computed from.
-    digest: Mutex<Option<(Vec<u8>, Digest)>>,
+/// A record that is shared until it changes: one at the same address is the same.
+#[derive(Clone)]
+pub struct SharedRecord {
+    record: RecordedResource,
+    digest: OnceLock<Digest>,
+}
+
+impl SharedRecord {
+    fn new(record: RecordedResource) -> Arc<Self> {
+        Arc::new(Self { record, digest: OnceLock::new() })
+    }
+
+    fn change(shared: &mut Arc<Self>) -> &mut RecordedResource {
+        let own = Arc::make_mut(shared);
+        own.digest = OnceLock::new();
+        &mut own.record
+    }
 }
 
 impl Records {
-    /// Returns the digest of the records and `other`, computed on first use. `make` must depend on these
-    /// alone.
-    pub fn digest_with(&self, other: Vec<u8>, make: impl FnOnce(&[u8]) -> Digest) -> Digest {
-        // A poisoned lock is safe to use: only whole values are assigned.
-        let mut known = self.0.digest.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, digest)) = known.as_ref().filter(|(of, _)| *of == other) {
-            return digest.clone();
+    pub fn get(&self, key: &ResourceKey) -> Option<&RecordedResource> {
+        self.0.get(key).map(|shared| &shared.record)
+    }
+
+    pub fn shared(&self, key: &ResourceKey) -> Option<&Arc<SharedRecord>> {
+        self.0.get(key)
+    }
+
+    pub fn contains_key(&self, key: &ResourceKey) -> bool {
+        self.0.contains_key(key)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&ResourceKey, &RecordedResource)> {
+        self.0.iter().map(|(key, shared)| (key, &shared.record))
+    }
+
+    pub fn keys(&self) -> impl Iterator<Item = &ResourceKey> {
+        self.0.keys()
+    }
+
+    /// The first key that isn't before this one.
+    pub fn key_from(&self, first: &ResourceKey) -> Option<&ResourceKey> {
+        self.0.range(first..).next().map(|(key, _)| key)
+    }
+
+    /// The records of some keys.
+    pub fn only(&self, is_meant: impl Fn(&ResourceKey) -> bool) -> Self {
+        let meant = self.0.iter().filter(|(key, _)| is_meant(key));
+        Self(Arc::new(meant.map(|(key, shared)| (key.clone(), Arc::clone(shared))).collect()))
+    }
+
+    /// Adds an organization's records of others.
+    pub fn extend_from(&mut self, others: &Records, organization: &Identifier) {
+        let first = ResourceKey::new(Kind::Organization, organization, "");
+        let own = others.0.range(first..).take_while(|(key, _)| key.organization == *organization);
+        Arc::make_mut(&mut self.0).extend(own.map(|(key, shared)| (key.clone(), Arc::clone(shared))));
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn insert(&mut self, key: ResourceKey, record: RecordedResource) {
+        Arc::make_mut(&mut self.0).insert(key, SharedRecord::new(record));
+    }
+
+    pub fn remove(&mut self, key: &ResourceKey) -> Option<RecordedResource> {
+        let removed = self.contains_key(key).then(|| Arc::make_mut(&mut self.0).remove(key));
+        removed.flatten().map(|shared| shared.record.clone())
+    }
+
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut RecordedResource> {
+        Arc::make_mut(&mut self.0).values_mut().map(SharedRecord::change)
+    }
+
+    pub fn get_mut(&mut self, key: &ResourceKey) -> Option<&mut RecordedResource> {
+        Arc::make_mut(&mut self.0).get_mut(key).map(SharedRecord::change)
+    }
+
+    /// Returns the keys whose records differ from those of `others`. Records that both share aren't compared.
+    pub fn changed_since<'a>(&'a self, others: &'a Records) -> Vec<&'a ResourceKey> {
+        if Arc::ptr_eq(&self.0, &others.0) {
+            return Vec::new();
         }
-        let digest = make(&other);
-        *known = Some((other, digest.clone()));
-        digest
+        let is_same = |key: &ResourceKey, shared: &Arc<SharedRecord>| {
+            let before = others.0.get(key);
+            before.is_some_and(|it| Arc::ptr_eq(it, shared) || it.record == shared.record)
+        };
+        let changed = self.0.iter().filter(|(key, shared)| !is_same(key, shared)).map(|(key, _)| key);
+        changed.chain(others.0.keys().filter(|key| !self.contains_key(key))).collect()
+    }
+
+    /// Returns the digest of each record, made by `make` when it is first asked for. `make` must depend on the
+    /// record alone, and be the same for every call.
+    pub fn digests(
+        &self,
+        make: impl Fn(&ResourceKey, &RecordedResource) -> Digest,
+    ) -> impl Iterator<Item = &Digest> {
+        self.0.iter().map(move |(key, shared)| shared.digest.get_or_init(|| make(key, &shared.record)))
     }
 }
 
-impl Deref for Records {
-    type Target = BTreeMap<ResourceKey, RecordedResource>;
-    fn deref(&self) -> &Self::Target {
-        &self.0.records
+impl Index<&ResourceKey> for Records {
+    type Output = RecordedResource;
+    fn index(&self, key: &ResourceKey) -> &RecordedResource {
+        &self.0[key].record
     }
 }
 
-impl DerefMut for Records {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        let shared = Arc::make_mut(&mut self.0);
-        *shared.digest.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
-        &mut shared.records
-    }
-}
-
-impl Clone for Shared {
-    fn clone(&self) -> Self {
-        Self { records: self.records.clone(), digest: Mutex::default() }
-    }
-}
-
-impl From<BTreeMap<ResourceKey, RecordedResource>> for Records {
-    fn from(records: BTreeMap<ResourceKey, RecordedResource>) -> Self {
-        Self(Arc::new(Shared { records, digest: Mutex::default() }))
-    }
-}
-
-impl<'a> IntoIterator for &'a Records {
-    type Item = (&'a ResourceKey, &'a RecordedResource);
-    type IntoIter = std::collections::btree_map::Iter<'a, ResourceKey, RecordedResource>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.records.iter()
+impl FromIterator<(ResourceKey, RecordedResource)> for Records {
+    fn from_iter<T: IntoIterator<Item = (ResourceKey, RecordedResource)>>(records: T) -> Self {
+        Self(Arc::new(records.into_iter().map(|(key, record)| (key, SharedRecord::new(record))).collect()))
     }
 }
 
 impl PartialEq for Records {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.records == other.0.records
+        self.changed_since(other).is_empty()
     }
 }
 
 impl fmt::Debug for Records {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.records.fmt(f)
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 

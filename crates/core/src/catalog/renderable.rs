@@ -20,12 +20,12 @@ pub(super) fn fleets(
     draft: &CatalogDraft,
     usage: &CapacityUsage,
     certificates: &Certificates,
-) -> BTreeMap<FleetKey, ResolvedFleet> {
+) -> BTreeMap<FleetKey, Arc<ResolvedFleet>> {
     let fleets = draft.settled_of(Kind::Fleet).filter_map(|(_, settled)| match &settled.spec {
         Spec::Fleet(spec) => Some(fleet(draft, usage, certificates, spec)),
         _ => None,
     });
-    fleets.map(|fleet| (fleet.key.clone(), fleet)).collect()
+    fleets.map(|fleet| (fleet.key.clone(), Arc::new(fleet))).collect()
 }
 
 fn fleet(
@@ -50,7 +50,7 @@ fn fleet(
 /// hold keeps its objects.
 pub(super) fn clusters(
     draft: &CatalogDraft,
-    fleets: &BTreeMap<FleetKey, ResolvedFleet>,
+    fleets: &BTreeMap<FleetKey, Arc<ResolvedFleet>>,
 ) -> BTreeMap<ResourceKey, ResolvedCluster> {
     let usable = draft.settled_of(Kind::Cluster).filter(|(_, settled)| settled.is_usable());
     usable.filter_map(|(key, settled)| Some((key.clone(), cluster(draft, fleets, key, settled)?))).collect()
@@ -58,7 +58,7 @@ pub(super) fn clusters(
 
 fn cluster(
     draft: &CatalogDraft,
-    fleets: &BTreeMap<FleetKey, ResolvedFleet>,
+    fleets: &BTreeMap<FleetKey, Arc<ResolvedFleet>>,
     key: &ResourceKey,
     settled: &EffectiveSpec,
 ) -> Option<ResolvedCluster> {

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -28,7 +29,7 @@ pub fn resolve(
     documents: &Documents,
     recorded: &Recorded,
     secrets: &Secrets,
-    config: &Config,
+    config: &Arc<Config>,
     hosts: &[HostNames],
     now: Timestamp,
 ) -> Catalog {
@@ -77,24 +78,31 @@ fn finish(
     let mut clusters = renderable::clusters(&draft, &fleets);
     topics::hold_without_cluster(&mut draft, &clusters);
     topics::join(&draft, &mut clusters);
+    let resources = resources(&draft);
+    let managed = managed::certificates(&draft);
+    let capacity = usage.of_organizations(&draft);
+    // The last of all: whatever is asked about the time is known now.
+    let (steady_from, steady_until) = draft.steady.get();
     Catalog {
         source: draft.documents.source.clone(),
         revision: draft.documents.revision.clone(),
         commit: draft.documents.commit.clone(),
-        config: draft.config.clone(),
-        clusters,
+        config: Arc::clone(draft.config),
+        clusters: clusters.into_iter().map(|(key, cluster)| (key, Arc::new(cluster))).collect(),
         fleets,
-        capacity: usage.of_organizations(&draft),
-        managed: managed::certificates(&draft),
-        certificates_end: certificates.values().map(|certificate| certificate.not_after).min(),
+        capacity,
+        managed,
+        certificates_end: certificates.iter().map(|(key, it)| (key.clone(), it.not_after)).collect(),
         granted,
-        resources: resources(&draft),
+        resources,
         absent: draft.absent,
         problems,
+        steady_from,
+        steady_until,
     }
 }
 
-fn resources(draft: &CatalogDraft) -> BTreeMap<ResourceKey, Resource> {
+fn resources(draft: &CatalogDraft) -> BTreeMap<ResourceKey, Arc<Resource>> {
     let resource = |(key, settled): (&ResourceKey, &EffectiveSpec)| {
         let claim = draft.claims.get(key);
         let document = claim.and_then(|claim| claim.document);
@@ -111,7 +119,7 @@ fn resources(draft: &CatalogDraft) -> BTreeMap<ResourceKey, Resource> {
             secrets: credentials::for_settled(draft, key, settled),
             cluster_fleet: topics::fleet(draft, key),
         };
-        (key.clone(), resource)
+        (key.clone(), Arc::new(resource))
     };
     draft.settled.iter().map(resource).collect()
 }

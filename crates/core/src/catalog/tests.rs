@@ -1,13 +1,13 @@
 //! Tests of whole trees through [`resolve`].
 
 mod absence;
+mod after;
 mod capacity;
 mod certificates;
 mod changes;
 mod domains;
 mod fit;
 mod identity;
-mod neighbours;
 mod operators;
 mod properties;
 mod references;
@@ -165,7 +165,14 @@ impl World {
     fn resolve(&self) -> Catalog {
         let documents = self.documents();
         let secrets = self.open(&documents);
-        resolve(&documents, &self.recorded, &secrets, &self.config, &host_names(), self.now.parse().unwrap())
+        resolve(
+            &documents,
+            &self.recorded,
+            &secrets,
+            &Arc::new(self.config.clone()),
+            &host_names(),
+            self.now.parse().unwrap(),
+        )
     }
 
     fn open(&self, documents: &Documents) -> Secrets {
@@ -250,7 +257,7 @@ fn opened(value: Option<String>) -> OpenedSecret {
 
 /// Parses a file. A document that begins with `INVALID` has only an identity, `UNREADABLE` not even that.
 fn parse(path: &SpecPath, text: &str) -> ParsedFile {
-    let mut file = ParsedFile::default();
+    let mut file = ParsedFile { digest: Some(Digest::of(text)), ..ParsedFile::default() };
     let mut line = 1;
     for part in text.split("---\n") {
         let lines = u32::try_from(part.lines().count()).unwrap();
@@ -291,8 +298,10 @@ fn fields_of(text: &str) -> (crate::names::Kind, Value) {
 
 fn key_of(kind: crate::names::Kind, value: &Value) -> ResourceKey {
     let text = |field: &str| value.get(field).and_then(Value::as_str);
-    let name = text("identifier").or(text("domain")).unwrap();
+    let name = text("identifier").or(text("name")).or(text("domain")).unwrap();
     let organization = text("organization").unwrap_or(name).parse().unwrap();
+    let on_cluster = text("cluster").map(|cluster| format!("{cluster}/{name}"));
+    let name = on_cluster.as_deref().unwrap_or(name);
     ResourceKey::new(kind, &organization, name)
 }
 

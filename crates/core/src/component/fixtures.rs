@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -9,7 +10,7 @@ use crate::catalog::{
     Catalog, ClusterDomain, ResolvedCluster, ResolvedFleet, ResolvedSecret, ResolvedUser, SecretMark,
     TieredStorage,
 };
-use crate::config::{Config, TieredStorageConfig};
+use crate::config::TieredStorageConfig;
 use crate::names::{self, FleetKey, Identifier, Kind, ResourceKey, SecretRef};
 use crate::problem::Origin;
 use crate::spec::{self, DnsProvider, SourceId};
@@ -117,24 +118,26 @@ pub fn catalog(clusters: impl IntoIterator<Item = ResolvedCluster>) -> Catalog {
         source: SourceId("/specs".to_owned()),
         revision: "1".to_owned(),
         commit: None,
-        config: Config::default(),
+        config: Arc::default(),
         resources: Default::default(),
         fleets: Default::default(),
         clusters: Default::default(),
         absent: Default::default(),
         capacity: Default::default(),
         managed: [].into(),
-        certificates_end: None,
+        certificates_end: [].into(),
         granted: Default::default(),
         problems: Vec::new(),
+        steady_from: Timestamp::MIN,
+        steady_until: Timestamp::MAX,
     };
     let empty = FleetKey { organization: identifier("acme"), fleet: identifier("empty") };
     let spec = cluster(json!({})).fleet_spec;
-    catalog.fleets.insert(empty.clone(), fleet(empty, spec));
+    catalog.fleets.insert(empty.clone(), fleet(empty, spec).into());
     for cluster in clusters {
         let spec = cluster.fleet_spec.clone();
-        catalog.fleets.insert(cluster.fleet.clone(), fleet(cluster.fleet.clone(), spec));
-        catalog.clusters.insert(cluster.key.clone(), cluster);
+        catalog.fleets.insert(cluster.fleet.clone(), fleet(cluster.fleet.clone(), spec).into());
+        catalog.clusters.insert(cluster.key.clone(), cluster.into());
     }
     catalog
 }

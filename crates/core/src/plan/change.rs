@@ -24,7 +24,7 @@ pub(super) fn resource_change(
     runs: Option<&DryRuns>,
     stage: Option<&UpgradeStage>,
 ) -> Option<ChangeWithRefusals> {
-    let current = world.current.get(&resource.key)?;
+    let current = world.current(&resource.key)?;
     match &resource.hold {
         Some(hold) => Some((held(world, resource, current, hold), Vec::new())),
         None => wanted(world, resource, current, differences, runs, stage),

@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::catalog::{CLUSTER_UID, Condition, Gauge, ResolvedFleet, ResourceStatus, Status};
 use crate::component::dns_records;
@@ -7,6 +8,7 @@ use crate::health::FleetHealth;
 use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::plan::compare::diff::{Differences, TargetContents, differences};
 use crate::plan::compare::upgrade::Upgrades;
+use crate::plan::memory::{Settled, SettledFleet};
 use crate::plan::model::part::{FleetPart, Repair, UnchangedFleet};
 use crate::plan::model::record_state::{self, RecordCounts};
 use crate::plan::model::site::FleetInputs;
@@ -109,7 +111,7 @@ pub(super) fn plan_one_fleet(
     let mut upgrades = Upgrades::of(world, rendered, facts);
     let mut look = FleetComparison::at(world, &upgrades.site(rendered), facts);
     // Irreversible changes are made alone: no edit may be combined with them, even one that no object shows.
-    let is_edited = |owner: &ResourceKey| world.current.get(owner).is_some_and(|it| !it.fields.is_empty());
+    let is_edited = |owner: &ResourceKey| world.current(owner).is_some_and(|it| !it.fields.is_empty());
     if upgrades.raise(rendered, |owner| look.differs(owner) || is_edited(owner)) {
         look = FleetComparison::at(world, &upgrades.site(rendered), facts);
     }
@@ -128,14 +130,16 @@ pub(super) fn plan_one_fleet(
     let here = here.into_iter().cloned().collect();
     let Upgrades { newer, awaits_operator, .. } = &upgrades;
     let support = FleetSupport::of(rendered, facts);
-    let quiet = is_quiet.then(|| UnchangedFleet {
-        observed: observed.clone(),
-        owners: here,
-        lacks,
-        newer: newer.clone(),
-        support: support.clone(),
-        records: records.clone(),
-        awaits_operator: *awaits_operator,
+    let quiet = is_quiet.then(|| {
+        Arc::new(UnchangedFleet {
+            observed: observed.clone(),
+            owners: here,
+            lacks,
+            newer: newer.clone(),
+            support: support.clone(),
+            records: records.clone(),
+            awaits_operator: *awaits_operator,
+        })
     });
     let newer = newer.clone();
     let cluster = site.observed.and_then(|observed| observed.cluster.clone());
@@ -154,6 +158,7 @@ pub(super) fn plan_one_fleet(
         approved,
         repairs,
         quiet,
+        settled: None,
     }
 }
 
@@ -161,9 +166,13 @@ pub(super) fn plan_one_fleet(
 pub(super) fn plan_unchanged_fleet(
     world: &PlanContext,
     fleet: &FleetKey,
-    quiet: &UnchangedFleet,
+    quiet: &Arc<UnchangedFleet>,
     health: Option<&FleetHealth>,
+    before: &Settled,
 ) -> Option<FleetPart> {
+    if let Some(part) = before.part(world, fleet, (quiet, health)) {
+        return Some(part);
+    }
     let owners = known(world, fleet, quiet.owners.iter());
     if !all_are_named(world, &owners) {
         return None;
@@ -173,10 +182,10 @@ pub(super) fn plan_unchanged_fleet(
         plan(world, fleet, look, &owners, ObservationSource::Before(&quiet.lacks));
     let (observed, newer) = (quiet.observed.clone(), quiet.newer.clone());
     let (support, records) = (quiet.support.clone(), quiet.records.clone());
-    let quiet = Some(quiet.clone());
+    let quiet = Some(Arc::clone(quiet));
     let fleet = fleet.clone();
     let cluster = None;
-    Some(FleetPart {
+    let part = FleetPart {
         fleet,
         plan,
         problems,
@@ -190,7 +199,9 @@ pub(super) fn plan_unchanged_fleet(
         approved,
         repairs,
         quiet,
-    })
+        settled: None,
+    };
+    Some(FleetPart { settled: SettledFleet::of(world, &part, health), ..part })
 }
 
 /// Returns all owners on the fleet, by specs and records or because an object of theirs exists.
@@ -304,7 +315,7 @@ fn plan(
     if resolved.is_none() && changes.is_empty() {
         return FleetOutcome { plan: None, problems, lacks, troubles, approved: guarded.approved, repairs };
     }
-    let gauge = |gauge: fn(&ResolvedFleet) -> Gauge| resolved.map(gauge).unwrap_or_default();
+    let gauge = |gauge: fn(&ResolvedFleet) -> Gauge| resolved.map(|fleet| gauge(fleet)).unwrap_or_default();
     let mut conditions = resolved.map(|fleet| fleet.conditions.clone()).unwrap_or_default();
     conditions.extend(lacks.iter().cloned().chain(flapping));
     conditions.extend(site.and_then(|site| site.observed).into_iter().flat_map(|it| it.conditions.clone()));

@@ -31,14 +31,11 @@ fn recorded(world: &PlanContext) -> Digest {
     let recorded = world.recorded;
     let mut others = written(&(&recorded.installation, &recorded.source, &recorded.generations));
     others.extend(written(&(&recorded.approvals, &recorded.deletions)));
-    recorded.resources.digest_with(others, |others| {
-        let mut hash = Hash::default();
-        hash.0.update(others);
-        for (key, record) in &recorded.resources {
-            hash.add(&(key, timeless(record)));
-        }
-        hash.finish()
-    })
+    let mut hash = Hash::default();
+    hash.0.update(others);
+    let records = recorded.resources.digests(|key, record| Digest::of(written(&(key, timeless(record)))));
+    records.for_each(|digest| hash.0.update(digest.as_str()));
+    hash.finish()
 }
 
 fn settings(world: &PlanContext) -> Digest {

@@ -28,7 +28,9 @@ fn changed<'a>(
     world: &'a PlanContext,
     on_fleets: &'a BTreeSet<ResourceKey>,
 ) -> impl Iterator<Item = (&'a ResourceKey, Change)> {
-    let keys = world.catalog.resources.keys().chain(world.absent().map(|(key, _)| key));
+    // Settled resources are on a fleet, and have no change.
+    let named = world.catalog.resources.keys().filter(|key| !world.is_settled(key));
+    let keys = named.chain(world.absent().map(|(key, _)| key));
     let keys: BTreeSet<&ResourceKey> = keys.collect();
     keys.into_iter()
         .filter(move |key| !on_fleets.contains(*key))

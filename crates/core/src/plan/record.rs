@@ -86,7 +86,7 @@ pub(super) fn stale(
         shown.chain(fleets.iter().flat_map(|plan| &plan.changes)).map(|change| &change.resource).collect();
     let record = |resource: &Resource| {
         if resource.hold.is_none() && !shown.contains(&resource.key) {
-            let current = world.current.get(&resource.key)?;
+            let current = world.current(&resource.key)?;
             let before = world.recorded(&resource.key);
             let is_current = before.is_some_and(|before| is_current(world, resource, current, before));
             debug_assert_eq!(is_current, before == Some(&of(world, resource, current)), "{}", resource.key);
@@ -94,7 +94,10 @@ pub(super) fn stale(
         }
         Some(waiting(world.recorded(&resource.key)?, resource))
     };
-    let named = world.catalog.resources.values().filter(|resource| world.absence(&resource.key).is_none());
+    let named = world.catalog.resources.values().filter(|resource| {
+        // Settled resources were compared before.
+        !world.is_settled(&resource.key) && world.absence(&resource.key).is_none()
+    });
     let named = named.filter_map(|resource| Some((resource.key.clone(), record(resource)?)));
     let missing =
         world.absent().filter_map(|(key, absence)| Some((key.clone(), suspected(world, key, absence)?)));

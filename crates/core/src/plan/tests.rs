@@ -11,6 +11,7 @@ mod guarded;
 mod index;
 mod look;
 mod maintenance;
+mod memory;
 mod modes;
 mod monitoring;
 mod preflight;
@@ -35,7 +36,7 @@ use crate::catalog::{
     ResolvedCluster, ResolvedFleet, ResolvedSecret, Resource, ResourceStatus, SecretMark, Status, versions,
 };
 use crate::component::health::{Judgement, Outputs};
-use crate::config::{CertificateRenewal, Config, Mode};
+use crate::config::{CertificateRenewal, Mode};
 use crate::health::FleetHealth;
 use crate::names::{FleetKey, Json, Kind, ObjectKey, ResourceKey, SecretRef};
 use crate::plan::{Change, Observed, ObservedFleet, ObservedObject, Pauses, Plan, Policy, Reach, Verb, plan};
@@ -266,16 +267,22 @@ impl Lab {
             source: SourceId("/specs".into()),
             revision: self.revision.to_string(),
             commit: None,
-            config: Config::default(),
-            resources: self.resources.iter().map(|(key, resource)| (key.clone(), copy(resource))).collect(),
-            fleets: fleets.map(|fleet| (fleet.key.clone(), fleet)).collect(),
-            clusters: self.resolved_clusters(),
+            config: Arc::default(),
+            resources: self
+                .resources
+                .iter()
+                .map(|(key, resource)| (key.clone(), copy(resource).into()))
+                .collect(),
+            fleets: fleets.map(|fleet| (fleet.key.clone(), fleet.into())).collect(),
+            clusters: self.resolved_clusters().into_iter().map(|(key, it)| (key, it.into())).collect(),
             absent: absent.map(|key| (key.clone(), why(key))).collect(),
             capacity: BTreeMap::new(),
             managed: BTreeMap::new(),
-            certificates_end: None,
+            certificates_end: BTreeMap::new(),
             granted: Default::default(),
             problems: Vec::new(),
+            steady_from: Timestamp::MIN,
+            steady_until: Timestamp::MAX,
         }
     }
 
@@ -333,13 +340,15 @@ impl Lab {
         for change in plan.changes().filter(|change| change.waiting.is_empty()) {
             self.remember(change);
         }
-        self.recorded.resources.extend(plan.remember.clone());
+        for (key, record) in plan.remember.clone() {
+            self.recorded.resources.insert(key, record);
+        }
     }
 
     fn remember(&mut self, change: &Change) {
         let key = change.resource.clone();
         match &change.record {
-            Some(record) => drop(self.recorded.resources.insert(key, record.clone())),
+            Some(record) => self.recorded.resources.insert(key, record.clone()),
             None => {
                 self.recorded.resources.remove(&key);
                 *self.recorded.generations.entry(key.clone()).or_default() += 1;

@@ -1,5 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::catalog::{
     Absence, Catalog, Hold, INFRASTRUCTURE, Recorded, RecordedResource, RecordedSpec, Resource,
@@ -7,6 +7,7 @@ use crate::catalog::{
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel;
 use crate::plan::compare::origins::Origins;
+use crate::plan::memory::Settled;
 use crate::plan::{FieldChange, Policy, compare::fields};
 use crate::spec::{InfraType, Spec};
 
@@ -17,10 +18,14 @@ pub(super) struct PlanContext<'a> {
     pub policy: &'a Policy,
     /// The targets' own memory of protection. The record may be older, as after restoring a backup.
     pub protected: BTreeSet<ResourceKey>,
-    pub current: BTreeMap<&'a ResourceKey, SpecDiff>,
+    /// Compared when it is first asked for.
+    current: BTreeMap<&'a ResourceKey, OnceLock<SpecDiff>>,
+    /// Clusters, and what is on them, that stayed as they were when the last plan left them as they are; `None` if any of
+    /// them may be another by what they depend on.
+    settled: Option<BTreeSet<&'a ResourceKey>>,
     /// The resources that are on each fleet by their spec, or were by their record.
     pub owners: BTreeMap<FleetKey, BTreeSet<&'a ResourceKey>>,
-    pub origins: Origins<'a>,
+    pub origins: Arc<Origins>,
 }
 
 /// A resource that should exist, compared with its record.
@@ -37,12 +42,17 @@ impl<'a> PlanContext<'a> {
         recorded: &'a Recorded,
         protected: BTreeSet<ResourceKey>,
         policy: &'a Policy,
+        before: &Settled,
     ) -> Self {
-        let resources: Vec<&Resource> = catalog.resources.values().collect();
-        let current = parallel::map(&resources, |resource| (&resource.key, compare(resource, recorded)));
-        let current = current.into_iter().collect();
-        let (owners, origins) = (owners(catalog, recorded), Origins::of(catalog));
-        Self { catalog, recorded, policy, protected, current, owners, origins }
+        let (origins, settled) = before.unchanged(catalog, recorded, &policy.software).unzip();
+        let origins = origins.unwrap_or_else(|| Arc::new(Origins::of(catalog)));
+        let owners = owners(catalog, recorded);
+        let current = catalog.resources.keys().map(|key| (key, OnceLock::new())).collect();
+        let world = Self { catalog, recorded, policy, protected, current, settled, owners, origins };
+        // On all processors, before the first use would do it on one.
+        let resources = catalog.resources.keys().filter(|key| !world.is_settled(key));
+        parallel::map(&resources.collect::<Vec<_>>(), |key| world.current(key).is_some());
+        world
     }
 
     /// Like [`Self::new`], restricted to one fleet or one resource on it.
@@ -60,10 +70,27 @@ impl<'a> PlanContext<'a> {
                 owners
             }
         };
-        let there = owners.values().flatten().filter_map(|key| catalog.resources.get(*key));
-        let current = there.map(|resource| (&resource.key, compare(resource, recorded))).collect();
-        let (protected, origins) = (BTreeSet::new(), Origins::of(catalog));
-        Self { catalog, recorded, policy, protected, current, owners, origins }
+        let there = owners.values().flatten().copied().filter(|key| catalog.resources.contains_key(*key));
+        let current = there.map(|key| (key, OnceLock::new())).collect();
+        let (protected, origins) = (BTreeSet::new(), Arc::new(Origins::of(catalog)));
+        Self { catalog, recorded, policy, protected, current, settled: None, owners, origins }
+    }
+
+    /// A resource that should exist, compared with its record.
+    pub fn current(&self, key: &ResourceKey) -> Option<&SpecDiff> {
+        let known = self.current.get(key)?;
+        let resource = self.catalog.resources.get(key)?;
+        Some(known.get_or_init(|| compare(resource, self.recorded)))
+    }
+
+    /// Whether the last plan left a cluster, topic or user as it is, and nothing changed since that it depends on.
+    pub fn is_settled(&self, key: &ResourceKey) -> bool {
+        self.settled.as_ref().is_some_and(|settled| settled.contains(key))
+    }
+
+    /// Whether nothing but clusters, and what is on them, can have changed since the last plan.
+    pub fn is_steady(&self) -> bool {
+        self.settled.is_some()
     }
 
     pub fn recorded(&self, key: &ResourceKey) -> Option<&'a RecordedResource> {
@@ -95,7 +122,7 @@ impl<'a> PlanContext<'a> {
         let named =
             |resource: &Resource| !matches!(resource.hold, Some(Hold::Absent | Hold::Unreadable { .. }));
         let absence = self.catalog.absent.get(key)?;
-        (!self.catalog.resources.get(key).is_some_and(named)).then_some(absence)
+        (!self.catalog.resources.get(key).is_some_and(|it| named(it))).then_some(absence)
     }
 
     /// Whether pods, disks and health of a fleet are observed; `None` if its target isn't known.

@@ -341,7 +341,7 @@ fn a_folder_has_no_secrets_where_the_installation_says_so() {
     Arc::make_mut(&mut cluster.fleet_spec).infra_type = InfraType::Directory;
     let secrets = |write_to_output| {
         let mut catalog = catalog([cluster.clone()]);
-        catalog.config.secrets.write_to_output = write_to_output;
+        Arc::make_mut(&mut catalog.config).secrets.write_to_output = write_to_output;
         let kinds = render(&catalog).fleets.into_values().flatten().map(|(key, _)| key.kind);
         kinds.filter(|kind| kind == "Secret").count()
     };

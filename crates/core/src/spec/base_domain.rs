@@ -7,7 +7,7 @@ use crate::names::{Domain, Identifier};
 use crate::spec::{CloudProvider, SecretValue};
 
 /// A domain whose subdomains are the addresses of clusters, with the certificate that covers them.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BaseDomain {
     /// The organization that owns the domain. It can't change.

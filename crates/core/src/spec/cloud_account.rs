@@ -9,7 +9,7 @@ use crate::spec::SecretValue;
 const DNS_PORT: &str = "53";
 
 /// Access to a cloud's storage, for tiered storage, or to DNS zones.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CloudAccount {
     /// The organization that owns the account. It can't change.

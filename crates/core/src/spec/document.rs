@@ -1,6 +1,7 @@
 //! The content of a spec tree, document by document, valid and invalid ones together.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
@@ -28,7 +29,7 @@ pub fn secret_pointer(field: &str) -> &'static str {
     found.map(|(_, _, pointer)| *pointer).unwrap_or_default()
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Spec {
     Organization(Organization),
     BaseDomain(BaseDomain),
@@ -261,6 +262,43 @@ impl Documents {
             !others.peek().is_some_and(|(its, other)| its == path && file.is(other))
         });
         changed.map(|(_, file)| &**file)
+    }
+
+    /// The files that only one of two trees has, and those that differ.
+    pub fn differing<'a>(&'a self, other: &'a Documents) -> Vec<&'a SpecPath> {
+        let mut found = Vec::new();
+        let (mut own, mut others) = (self.files.iter().peekable(), other.files.iter().peekable());
+        loop {
+            match (own.peek(), others.peek()) {
+                (Some((path, file)), Some((its, its_file))) if path == its => {
+                    if !file.is(its_file) {
+                        found.push(*path);
+                    }
+                    own.next();
+                    others.next();
+                }
+                (Some((path, _)), Some((its, _))) if path > its => {
+                    found.push(*its);
+                    others.next();
+                }
+                (Some((path, _)), _) => {
+                    found.push(*path);
+                    own.next();
+                }
+                (None, Some((its, _))) => {
+                    found.push(*its);
+                    others.next();
+                }
+                (None, None) => return found,
+            }
+        }
+    }
+
+    /// The files in a top folder.
+    pub fn below(&self, folder: &str) -> impl Iterator<Item = (&SpecPath, &Arc<ParsedFile>)> {
+        let first = format!("{folder}/");
+        let files = self.files.range::<str, _>((Bound::Included(first.as_str()), Bound::Unbounded));
+        files.take_while(move |(path, _)| path.as_str().starts_with(&first))
     }
 
     pub fn has_file(&self, path: &SpecPath, digest: &Digest) -> bool {

@@ -10,7 +10,7 @@ use crate::spec::{MaintenanceWindow, SecretValue};
 
 /// A set of Kubernetes capacity that hosts Kafka clusters: the user's own Kubernetes cluster, or a folder
 /// that another engine applies to one.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fleet {
     /// The organization that owns the fleet. It can't change.
@@ -96,7 +96,7 @@ pub enum TenancyMode {
 }
 
 /// How a fleet is reached and what it offers.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FleetAdvancedConfig {
     /// The kubeconfig of a `byok` fleet, with a static, long-lived token or a client certificate.
@@ -232,7 +232,7 @@ pub struct GatewayConfig {
 }
 
 /// Components that run on a fleet beside the clusters.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Components {
     /// The Strimzi operator: the version to install, or `existing` if you run it yourself.

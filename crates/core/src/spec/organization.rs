@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::names::{Domain, Identifier};
 
 /// A tenant of the installation: its name, its quotas and its members.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Organization {
     /// The name that every resource of the organization refers to. It can't change.

@@ -10,7 +10,7 @@ use crate::spec::SecretValue;
 
 /// A user of a cluster, with its rights. It logs in as the cluster says: with a name and a password, a client
 /// certificate, or a token of the cluster's identity provider.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct User {
     /// The organization that owns the user and its cluster. It can't change.

@@ -192,7 +192,7 @@ pub(super) struct MissingClusters<'d> {
 impl<'d> MissingClusters<'d> {
     pub(super) fn from(draft: &CatalogDraft<'d>) -> Self {
         let mut gone = Self { own: BTreeMap::new(), new: BTreeMap::new() };
-        for (key, record) in &draft.recorded.resources {
+        for (key, record) in draft.recorded.resources.iter() {
             let is_meant = key.kind == Kind::Cluster
                 && !record.durable.deleting
                 && !draft.is_removed(key)

@@ -154,7 +154,7 @@ fn a_refused_secret_is_reported_where_it_stands() {
         &documents,
         &world.recorded,
         &secrets,
-        &world.config,
+        &Arc::new(world.config.clone()),
         &host_names(),
         world.now.parse().unwrap(),
     );

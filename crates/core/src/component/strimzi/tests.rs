@@ -17,7 +17,8 @@ fn rendered(version: Option<&str>) -> Vec<Manifest> {
     };
     let operators = OperatorsConfig { strimzi: [("1.2.0".to_owned(), release)].into() };
     let catalog = fixtures::catalog([fixtures::cluster(json!({}))]);
-    let mut fleet = catalog.fleets.values().find(|fleet| fleet.key.fleet.as_str() == "eu").unwrap().clone();
+    let fleet = catalog.fleets.values().find(|fleet| fleet.key.fleet.as_str() == "eu").unwrap();
+    let mut fleet = ResolvedFleet::clone(fleet);
     let mut spec = (*fleet.spec).clone();
     spec.advanced_config.components.strimzi = version.map(str::to_owned);
     fleet.spec = spec.into();

@@ -1,4 +1,4 @@
-use crate::catalog::MadeFrom;
+use crate::catalog::{Catalog, MadeFrom, Recorded};
 use crate::component::dns_records;
 use crate::names::{Digest, Kind, ResourceKey};
 use crate::plan::Cause;
@@ -11,7 +11,7 @@ use crate::spec::Spec;
 /// A changed spec explains everything. Without one, a difference that only the target has is drift. If the
 /// rendered manifest differs, one of its inputs changed.
 pub(in crate::plan) fn change_cause(world: &PlanContext, key: &ResourceKey, found: &[ObjectDiff]) -> Cause {
-    let edited = world.current.get(key).is_some_and(|current| !current.fields.is_empty());
+    let edited = world.current(key).is_some_and(|current| !current.fields.is_empty());
     if edited || !world.is_made(key) || found.is_empty() {
         return Cause::Spec;
     }
@@ -19,7 +19,7 @@ pub(in crate::plan) fn change_cause(world: &PlanContext, key: &ResourceKey, foun
         let by = found.iter().filter_map(|found| found.drift.as_ref()).find_map(|drift| drift.by.clone());
         return Cause::Drift { by };
     }
-    let changed = |to: &ResourceKey| world.current.get(to).is_some_and(|current| !current.fields.is_empty());
+    let changed = |to: &ResourceKey| world.current(to).is_some_and(|current| !current.fields.is_empty());
     match references(world, key).into_iter().find(changed) {
         Some(to) => Cause::Reference { to },
         None if found.iter().all(|it| dns_records::is_record(&it.step.object)) => Cause::Addresses,
@@ -73,12 +73,21 @@ fn first_topic(world: &PlanContext, key: &ResourceKey) -> Option<(ResourceKey, D
     if key.kind != Kind::Cluster || !world.catalog.clusters.get(key)?.has_topics {
         return None;
     }
-    let first = key.first_on(Kind::Topic);
-    let named = world.catalog.resources.range(&first..).next().map(|(topic, _)| topic);
-    let recorded = world.recorded.resources.range(&first..).next().map(|(topic, _)| topic);
-    let is_its = |topic: &&ResourceKey| topic.within_cluster().is_some_and(|(cluster, _)| cluster == *key);
-    let topic = [named, recorded].into_iter().flatten().filter(is_its).min()?;
+    let topic = first_topic_of(world.catalog, world.recorded, key)?;
     Some((topic.clone(), Digest::of("topic operator")))
+}
+
+/// The first topic of a cluster that a document or the record names.
+pub(in crate::plan) fn first_topic_of<'a>(
+    catalog: &'a Catalog,
+    recorded: &'a Recorded,
+    cluster: &ResourceKey,
+) -> Option<&'a ResourceKey> {
+    let first = cluster.first_on(Kind::Topic);
+    let named = catalog.resources.range(&first..).next().map(|(topic, _)| topic);
+    let recorded = recorded.resources.key_from(&first);
+    let is_its = |topic: &&ResourceKey| topic.within_cluster().is_some_and(|(its, _)| its == *cluster);
+    [named, recorded].into_iter().flatten().filter(is_its).min()
 }
 
 /// Returns the resources that a resource refers to, directly or through its fleet, without its organization.

@@ -9,19 +9,20 @@ use crate::config::{Config, TieredStorageConfig};
 use crate::names::{Digest, Kind, ResourceKey};
 
 /// The digests of everything that objects may be made from, computed once for all resources.
-pub(in crate::plan) struct Origins<'a> {
+#[derive(Debug)]
+pub(in crate::plan) struct Origins {
     pub settings: Digest,
     /// Clusters and what is on them aren't among them: no object of others is made from their specs alone.
-    pub resources: BTreeMap<&'a ResourceKey, Digest>,
+    pub resources: BTreeMap<ResourceKey, Digest>,
 }
 
-impl<'a> Origins<'a> {
-    pub fn of(catalog: &'a Catalog) -> Self {
+impl Origins {
+    pub fn of(catalog: &Catalog) -> Self {
         let resources = catalog
             .resources
             .iter()
             .filter(|(key, _)| key.kind != Kind::Cluster && !key.kind.is_on_cluster());
-        let resources = resources.map(|(key, resource)| (key, digest(resource))).collect();
+        let resources = resources.map(|(key, resource)| (key.clone(), digest(resource))).collect();
         Self { settings: settings(&catalog.config), resources }
     }
 }

@@ -17,7 +17,7 @@ const UNDO_SETTINGS: &str = "the settings of the installation changed the size o
 
 pub(in crate::plan) fn problem(world: &PlanContext, change: &Change, refusal: &RefusedChange) -> Problem {
     let key = &change.resource;
-    let fields = world.current.get(key).map(|current| current.fields.as_slice()).unwrap_or_default();
+    let fields = world.current(key).map(|current| current.fields.as_slice()).unwrap_or_default();
     let hint = match change.cause {
         Cause::Drift { .. } => UNDO_BY_HAND,
         Cause::Settings => UNDO_SETTINGS,

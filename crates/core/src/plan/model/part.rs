@@ -1,9 +1,11 @@
 //! One fleet's part of a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::catalog::Condition;
 use crate::names::{Digest, FleetKey, ResourceKey};
+use crate::plan::memory::SettledFleet;
 use crate::plan::model::record_state::RecordCounts;
 use crate::plan::model::troubles::TroubleCauses;
 use crate::plan::model::{Change, FleetPlan};
@@ -13,7 +15,7 @@ use crate::problem::Problem;
 /// The newest version of Kafka that each cluster could have, if newer than its own.
 pub type NewerVersions = BTreeMap<ResourceKey, &'static str>;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FleetPart {
     pub(in crate::plan) fleet: FleetKey,
     /// `None` for a fleet that is gone.
@@ -34,12 +36,14 @@ pub struct FleetPart {
     pub(in crate::plan) approved: BTreeSet<ResourceKey>,
     /// Possible repairs of resources, used if their changes turn out to wait.
     pub(in crate::plan) repairs: Vec<Repair>,
-    pub(in crate::plan) quiet: Option<UnchangedFleet>,
+    pub(in crate::plan) quiet: Option<Arc<UnchangedFleet>>,
+    /// The part to keep for the next plan; `None` if it has to be made anew each time.
+    pub(in crate::plan) settled: Option<Arc<SettledFleet>>,
 }
 
 impl FleetPart {
     /// Returns the comparison to remember; `None` if it found a change or a remark.
-    pub fn quiet(&self) -> Option<&UnchangedFleet> {
+    pub fn quiet(&self) -> Option<&Arc<UnchangedFleet>> {
         self.quiet.as_ref()
     }
 
@@ -63,7 +67,7 @@ impl FleetPart {
         let changes = self.plan.iter().flat_map(|plan| &plan.changes);
         changes.flat_map(|change| &change.steps).any(|step| step.after.is_some())
             || !self.repairs.is_empty()
-            || self.quiet.as_ref().is_some_and(UnchangedFleet::lacks_something)
+            || self.quiet.as_ref().is_some_and(|quiet| quiet.lacks_something())
     }
 }
 
@@ -90,7 +94,7 @@ impl UnchangedFleet {
 }
 
 /// The possible repair of one resource while its change waits.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::plan) struct Repair {
     pub whole: Change,
     /// The part of the plan that disrupts nothing; `None` if it would be the whole plan or empty.

@@ -7,7 +7,7 @@ use crate::component::health::Judgement;
 use crate::health::FleetHealth;
 use crate::names::ResourceKey;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::plan) struct TroubleCauses {
     /// Clusters in trouble that their certificates didn't cause.
     pub other_cause: BTreeSet<ResourceKey>,

@@ -99,7 +99,7 @@ impl<'a> PreflightContext<'a> {
     }
 
     pub fn fleet(&self) -> Option<&'a ResolvedFleet> {
-        self.world.catalog.fleets.get(self.site.fleet)
+        self.world.catalog.fleets.get(self.site.fleet).map(|fleet| &**fleet)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::plan::{
 /// Returns the plan with these dry runs, and the objects that could and could not be asked about.
 fn asked(lab: &Lab, runs: &DryRuns) -> (Plan, Vec<String>, Vec<String>) {
     let (catalog, desired) = (lab.catalog(), lab.desired());
-    let planner = Planner::new(&catalog, &lab.recorded, lab.observed.protected(), &lab.policy);
+    let planner = Planner::new(&catalog, &lab.recorded, lab.observed.protected(), &lab.policy, None);
     let fleet = fleet_key();
     let site = lab.site(&fleet, &desired);
     let first = planner.fleet(&site);
@@ -49,7 +49,7 @@ fn of_many_new_namespaces_some_are_asked_about_until_one_is_refused() {
         lab.cluster(&format!("new-{number}"), json!({}));
     }
     let (catalog, desired) = (lab.catalog(), lab.desired());
-    let planner = Planner::new(&catalog, &lab.recorded, lab.observed.protected(), &lab.policy);
+    let planner = Planner::new(&catalog, &lab.recorded, lab.observed.protected(), &lab.policy, None);
     let fleet = fleet_key();
     let site = lab.site(&fleet, &desired);
     let part = planner.fleet(&site);

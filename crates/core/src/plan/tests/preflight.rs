@@ -72,7 +72,7 @@ pub(super) fn planned(lab: &Lab, facts: &PreflightFacts, edit: impl Fn(&ObjectKe
         manifest.body.edit(|body| edit(key, body));
     }
     let site = lab.site(&fleet, &desired);
-    let planner = Planner::new(&catalog, &lab.recorded, BTreeSet::new(), &lab.policy);
+    let planner = Planner::new(&catalog, &lab.recorded, BTreeSet::new(), &lab.policy, None);
     let part = planner.checked_fleet(&site, Some(facts));
     planner.finish(vec![part]).fleets.remove(0)
 }
@@ -297,7 +297,7 @@ fn conditions_are_remembered_with_a_fleet_that_is_as_it_should_be() {
     let (catalog, desired, fleet) = (lab.catalog(), lab.desired(), fleet_key());
     let site = lab.site(&fleet, &desired);
     let facts = PreflightFacts { room: Some(NodeCapacity::default()), ..complete() };
-    let planner = || Planner::new(&catalog, &lab.recorded, BTreeSet::new(), &lab.policy);
+    let planner = || Planner::new(&catalog, &lab.recorded, BTreeSet::new(), &lab.policy, None);
     let part = planner().checked_fleet(&site, Some(&facts));
     let quiet = part.quiet().unwrap().clone();
     let remembered = planner().unchanged_fleet(&fleet, &quiet, None).unwrap();

@@ -8,7 +8,7 @@ fn with_gateway(mut cluster: ResolvedCluster, private: bool) -> Catalog {
     config.gateway = Some(crate::spec::GatewayConfig { class: "envoy".to_owned(), private });
     let domain = cluster.domain.as_ref().map(|domain| domain.key.clone());
     let mut catalog = catalog([cluster]);
-    catalog.fleets.values_mut().for_each(|fleet| fleet.domain.clone_from(&domain));
+    catalog.fleets.values_mut().for_each(|fleet| Arc::make_mut(fleet).domain.clone_from(&domain));
     catalog
 }
 

@@ -7,6 +7,7 @@
 //! Healthy with the certificate before.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::effect::{NOT_HEALTHY, disrupts};
 use crate::catalog::{Catalog, ResolvedCluster, Status};
@@ -134,7 +135,7 @@ pub(in crate::plan::guard) fn is_renewal(change: &Change) -> bool {
 fn being_changed(catalog: &Catalog, parts: &[FleetPart], domain: &ResourceKey) -> Option<ResourceKey> {
     let fleets = plans(parts).filter(|plan| matches!(plan.reach, Reach::UnderWay { .. }));
     let fleets: BTreeSet<&FleetKey> = fleets.map(|plan| &plan.fleet).collect();
-    let uses = |cluster: &&ResolvedCluster| {
+    let uses = |cluster: &&Arc<ResolvedCluster>| {
         fleets.contains(&cluster.fleet) && cluster.domain.as_ref().is_some_and(|used| used.key == *domain)
     };
     let mut using = catalog.clusters.values().filter(uses);

@@ -1,0 +1,225 @@
+//! Remembers the resources and fleets that the last plan left as they are, so that the next one looks only at what
+//! changed since.
+//!
+//! Values that stayed the same are shared between the catalogs and records of two rounds, so they are told by their
+//! address. A plan that is made with this memory is the same as one that is made without it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use crate::catalog::{
+    Catalog, Recorded, RecordedResource, ResolvedCluster, ResolvedFleet, Resource, SharedRecord,
+};
+use crate::config::Config;
+use crate::health::FleetHealth;
+use crate::names::{FleetKey, Kind, ResourceKey};
+use crate::parallel::locked;
+use crate::plan::compare::cause::first_topic_of;
+use crate::plan::compare::origins::Origins;
+use crate::plan::model::part::FleetPart;
+use crate::plan::world::PlanContext;
+use crate::plan::{Change, Reach, UnchangedFleet};
+
+#[derive(Default)]
+pub struct PlanMemory(Mutex<Arc<Settled>>);
+
+/// The resources and fleets that a plan left as they are.
+#[derive(Default)]
+pub(super) struct Settled {
+    common: Option<Common>,
+    resources: BTreeMap<ResourceKey, SettledResource>,
+    fleets: BTreeMap<FleetKey, Arc<SettledFleet>>,
+}
+
+/// The inputs that any resource may depend on: the settings, and all resources but clusters and what is on them.
+struct Common {
+    config: Arc<Config>,
+    software: String,
+    resources: Vec<(Arc<Resource>, Option<Arc<SharedRecord>>)>,
+    origins: Arc<Origins>,
+}
+
+struct SettledResource {
+    resource: Arc<Resource>,
+    record: Arc<SharedRecord>,
+    cluster: Option<Arc<ResolvedCluster>>,
+    /// A cluster is made from the fact that it has topics, which its record shows by the first one.
+    first_topic: Option<ResourceKey>,
+}
+
+/// The part of a fleet in a plan that left it as it is.
+#[derive(Debug)]
+pub(super) struct SettledFleet {
+    resolved: Option<Arc<ResolvedFleet>>,
+    health: Option<FleetHealth>,
+    part: FleetPart,
+}
+
+impl PlanMemory {
+    /// A memory of its own that knows the same.
+    pub fn copy(&self) -> Self {
+        Self(Mutex::new(self.last()))
+    }
+
+    pub(super) fn last(&self) -> Arc<Settled> {
+        // A poisoned lock is safe to use: only whole values are assigned.
+        Arc::clone(&locked(&self.0))
+    }
+
+    pub(super) fn keep(&self, settled: Settled) {
+        *locked(&self.0) = Arc::new(settled);
+    }
+}
+
+fn is_common(key: &ResourceKey) -> bool {
+    key.kind != Kind::Cluster && !key.kind.is_on_cluster()
+}
+
+fn is_same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+impl Common {
+    fn of(world: &PlanContext) -> Self {
+        let PlanContext { catalog, recorded, policy, origins, .. } = world;
+        let resources = catalog.resources.iter().filter(|(key, _)| is_common(key));
+        let resources = resources
+            .map(|(key, resource)| (Arc::clone(resource), recorded.resources.shared(key).map(Arc::clone)));
+        let (config, software) = (Arc::clone(&catalog.config), policy.software.clone());
+        Self { config, software, resources: resources.collect(), origins: Arc::clone(origins) }
+    }
+
+    fn is(&self, catalog: &Catalog, recorded: &Recorded, software: &str) -> bool {
+        let mut before = self.resources.iter();
+        let mut now = catalog.resources.iter().filter(|(key, _)| is_common(key));
+        Arc::ptr_eq(&self.config, &catalog.config)
+            && self.software == software
+            && now.all(|(key, resource)| {
+                before.next().is_some_and(|(was, record)| {
+                    Arc::ptr_eq(was, resource) && is_same(record.as_ref(), recorded.resources.shared(key))
+                })
+            })
+            && before.next().is_none()
+    }
+}
+
+impl SettledResource {
+    fn is(
+        &self,
+        key: &ResourceKey,
+        resource: &Arc<Resource>,
+        catalog: &Catalog,
+        recorded: &Recorded,
+    ) -> bool {
+        Arc::ptr_eq(&self.resource, resource)
+            && is_same(Some(&self.record), recorded.resources.shared(key))
+            && is_same(self.cluster.as_ref(), catalog.clusters.get(key))
+            && self.first_topic.as_ref() == first_topic(catalog, recorded, key)
+    }
+}
+
+impl Settled {
+    /// The inputs of objects, and the clusters, with what is on them, that stayed as they were when a plan left them as
+    /// they are. `None` if something changed that any of them may depend on.
+    pub fn unchanged<'a>(
+        &self,
+        catalog: &'a Catalog,
+        recorded: &Recorded,
+        software: &str,
+    ) -> Option<(Arc<Origins>, BTreeSet<&'a ResourceKey>)> {
+        let common = self.common.as_ref().filter(|common| common.is(catalog, recorded, software))?;
+        let mut before = self.resources.iter().peekable();
+        let mut unchanged = BTreeSet::new();
+        for (key, resource) in catalog.resources.iter().filter(|(key, _)| !is_common(key)) {
+            while before.next_if(|(its, _)| *its < key).is_some() {}
+            let was = before.next_if(|(its, _)| *its == key).map(|(_, was)| was);
+            if was.is_some_and(|was| was.is(key, resource, catalog, recorded)) {
+                unchanged.insert(key);
+            }
+        }
+        Some((Arc::clone(&common.origins), unchanged))
+    }
+
+    /// The part of a fleet on which nothing changed, neither there nor in what is wanted.
+    pub fn part(
+        &self,
+        world: &PlanContext,
+        fleet: &FleetKey,
+        (quiet, health): (&Arc<UnchangedFleet>, Option<&FleetHealth>),
+    ) -> Option<FleetPart> {
+        let settled = self.fleets.get(fleet)?;
+        let SettledFleet { resolved, health: was, part } = &**settled;
+        let is_known = is_same(part.quiet.as_ref(), Some(quiet))
+            && is_same(resolved.as_ref(), world.catalog.fleets.get(fleet))
+            && was.as_ref() == health
+            && world.owners.get(fleet).is_some_and(|owners| owners.iter().copied().eq(&part.owners))
+            && world.is_steady()
+            && part.owners.iter().all(|owner| is_common(owner) || world.is_settled(owner))
+            && !is_postponed(world, fleet);
+        is_known.then(|| FleetPart { settled: Some(Arc::clone(settled)), ..part.clone() })
+    }
+
+    /// The resources and fleets that a plan leaves as they are. `parts` are those of fleets that did not have to be observed.
+    pub fn of<'p>(
+        world: &PlanContext,
+        changes: impl Iterator<Item = &'p Change>,
+        remember: &BTreeMap<ResourceKey, RecordedResource>,
+        parts: BTreeMap<FleetKey, Arc<SettledFleet>>,
+    ) -> Self {
+        let changed: BTreeSet<&ResourceKey> = changes.map(|change| &change.resource).collect();
+        let is_left = |key: &ResourceKey, resource: &Resource| {
+            !is_common(key)
+                && resource.hold.is_none()
+                && !changed.contains(key)
+                && !remember.contains_key(key)
+                && world.absence(key).is_none()
+                && !world.policy.announced.contains_key(key)
+        };
+        let left = world.catalog.resources.iter().filter(|(key, resource)| is_left(key, resource));
+        let left = left.filter_map(|(key, resource)| {
+            let (resource, record) =
+                (Arc::clone(resource), Arc::clone(world.recorded.resources.shared(key)?));
+            let cluster = world.catalog.clusters.get(key).map(Arc::clone);
+            let first_topic = first_topic(world.catalog, world.recorded, key).cloned();
+            Some((key.clone(), SettledResource { resource, record, cluster, first_topic }))
+        });
+        Self { common: Some(Common::of(world)), resources: left.collect(), fleets: parts }
+    }
+}
+
+impl SettledFleet {
+    /// `None` if the part has to be made anew each time.
+    pub fn of(world: &PlanContext, part: &FleetPart, health: Option<&FleetHealth>) -> Option<Arc<Self>> {
+        let plan = part.plan.as_ref()?;
+        let is_calm = plan.changes.is_empty()
+            && plan.guard.is_none()
+            && plan.void_approvals.is_empty()
+            && plan.reach == Reach::Reached
+            && part.problems.is_empty()
+            && part.approved.is_empty()
+            && part.repairs.is_empty()
+            && !is_postponed(world, &part.fleet);
+        let resolved = world.catalog.fleets.get(&part.fleet).map(Arc::clone);
+        is_calm.then(|| Arc::new(Self { resolved, health: health.cloned(), part: part.clone() }))
+    }
+}
+
+fn first_topic<'a>(
+    catalog: &'a Catalog,
+    recorded: &'a Recorded,
+    key: &ResourceKey,
+) -> Option<&'a ResourceKey> {
+    (key.kind == Kind::Cluster).then(|| first_topic_of(catalog, recorded, key)).flatten()
+}
+
+/// Whether a plan of a fleet depends on the time.
+fn is_postponed(world: &PlanContext, fleet: &FleetKey) -> bool {
+    let pauses = &world.policy.pauses;
+    pauses.failed.contains_key(fleet)
+        || pauses.flapping.keys().any(|(flapping, _)| flapping == fleet)
+        || world.recorded.approvals.iter().any(|approval| approval.fleet == *fleet)
+}
