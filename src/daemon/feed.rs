@@ -72,6 +72,13 @@ impl SpecReader {
         }
     }
 
+    /// Has the next snapshot of a folder made of all of it, whatever was told of changes.
+    pub(super) fn doubt(&self) {
+        if let SpecReader::Folder(_, scanner, _) = self {
+            locked(scanner).doubt();
+        }
+    }
+
     /// Clears the last snapshot's mark of a rewritten branch once the state has recorded it.
     pub(super) fn clear_rewritten(&mut self) {
         if let SpecReader::Git { mirror, snapshot: Some(snapshot), .. } = self

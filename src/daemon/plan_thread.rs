@@ -144,6 +144,10 @@ impl PlanningContext {
         }
         self.folders = Some(folders);
         self.documents = Some(Arc::clone(&documents));
+        if !round.checked.catalog.absent.is_empty() {
+            // A file may come back without an event, as with a mount. Nothing is deleted by what was told alone.
+            self.specs.doubt();
+        }
         tracing::debug!(plan = round.plan.id, looked = round.looked, took = ?begun.elapsed(), "planned");
         self.memory.planned(&round);
         self.log.decisions(&round);

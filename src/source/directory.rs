@@ -10,6 +10,7 @@ use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::ops::Bound;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,8 +91,7 @@ impl TreeWalk {
 }
 
 /// Marks files as unreadable that are still being written.
-fn hide_unfinished(unfinished: &UnfinishedFiles, snapshot: &mut Arc<Snapshot>, root: &Utf8Path) {
-    let files = unfinished.files();
+fn hide_unfinished(files: BTreeSet<PathBuf>, snapshot: &mut Arc<Snapshot>, root: &Utf8Path) {
     let Some(root) = root.canonicalize_utf8().ok().filter(|_| !files.is_empty()) else { return };
     let snapshot = Arc::make_mut(snapshot);
     for file in files {

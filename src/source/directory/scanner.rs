@@ -39,9 +39,25 @@ pub struct Scanner {
     /// When the cache was last emptied.
     since: Instant,
     settled: Duration,
-    unfinished: UnfinishedFiles,
-    changes: ChangeCounter,
+    heard: Heard,
     last: Option<LastScan>,
+}
+
+/// The names in events of a watched tree.
+#[derive(Default)]
+struct Heard {
+    changes: ChangeCounter,
+    unfinished: UnfinishedFiles,
+    /// The files that were being written when names were last taken. One that is finished later is named again, but
+    /// may have been read before that.
+    being_written: BTreeSet<PathBuf>,
+}
+
+impl Heard {
+    fn take_named(&mut self) -> Option<BTreeSet<PathBuf>> {
+        self.being_written = self.unfinished.files().into_iter().collect();
+        self.changes.take_named()
+    }
 }
 
 /// The last scan, which is brought up to date with what changed since.
@@ -67,8 +83,7 @@ impl Default for Scanner {
             known: KnownFiles::new(),
             since: Instant::now(),
             settled: SETTLED,
-            unfinished: UnfinishedFiles::default(),
-            changes: ChangeCounter::default(),
+            heard: Heard::default(),
             last: None,
         }
     }
@@ -78,7 +93,8 @@ impl Scanner {
     /// Creates the only scanner of a watched tree, since it takes the names in events. Files that are still
     /// being written are unreadable.
     pub fn of(watch: &Watch) -> Self {
-        Self { unfinished: watch.unfinished(), changes: watch.heard(), ..Self::default() }
+        let (changes, unfinished) = (watch.heard(), watch.unfinished());
+        Self { heard: Heard { changes, unfinished, ..Heard::default() }, ..Self::default() }
     }
 
     /// Scans the tree like [`scan`](super::scan), with files that are still being written as unreadable.
@@ -87,8 +103,15 @@ impl Scanner {
     /// Those of [`scan`](super::scan).
     pub fn scan(&mut self, root: &Utf8Path) -> Result<Arc<Snapshot>, SourceError> {
         let mut snapshot = self.scan_all(root)?;
-        hide_unfinished(&self.unfinished, &mut snapshot, root);
+        let mut unfinished = std::mem::take(&mut self.heard.being_written);
+        unfinished.extend(self.heard.unfinished.files());
+        hide_unfinished(unfinished, &mut snapshot, root);
         Ok(snapshot)
+    }
+
+    /// Has the next scan walk all of the tree, whatever events say.
+    pub fn doubt(&mut self) {
+        self.last = None;
     }
 
     /// Scans the tree with the current content of files that are still being written.
@@ -96,20 +119,30 @@ impl Scanner {
     /// # Errors
     /// Those of [`scan`](super::scan).
     pub fn scan_all(&mut self, root: &Utf8Path) -> Result<Arc<Snapshot>, SourceError> {
-        let named = self.changes.take_named();
+        let named = self.heard.take_named();
         // Without the last scan, as after an error, all of the tree is walked.
         let mut last = self.last.take();
         let is_current = match (&mut last, named) {
             (Some(last), Some(named)) if last.walked.elapsed() < WALK_INTERVAL => {
-                last.read_named(root, named, &self.changes, &mut self.known).is_some()
+                last.read_named(root, named, &mut self.heard, &mut self.known).is_some()
             }
             _ => false,
         };
         let last = match last {
             Some(last) if is_current => last,
-            last => self.walk(root, last)?,
+            last => self.walk_to_the_end(root, last)?,
         };
         Ok(Arc::clone(&self.last.insert(last).snapshot))
+    }
+
+    /// Walks, and reads again what was finished since it was read.
+    fn walk_to_the_end(&mut self, root: &Utf8Path, last: Option<LastScan>) -> Result<LastScan, SourceError> {
+        let mut last = self.walk(root, last)?;
+        let Some(named) = self.heard.take_named().filter(|named| !named.is_empty()) else { return Ok(last) };
+        match last.read_named(root, named, &mut self.heard, &mut self.known) {
+            Some(()) => Ok(last),
+            None => self.walk(root, None),
+        }
     }
 
     fn walk(&mut self, root: &Utf8Path, last: Option<LastScan>) -> Result<LastScan, SourceError> {
@@ -123,10 +156,12 @@ impl Scanner {
             && last.is_of(root, &real)
             && last.stamp.is_some()
             && last.snapshot.entries.len() == self.known.len()
-            && Some(read_tree_stamp(&real)?) == last.stamp
         {
+            // Searched before the listing, so that a file moved back from there is seen in one of them.
             last.search_skipped();
-            return Ok(LastScan { walked, ..last });
+            if Some(read_tree_stamp(&real)?) == last.stamp {
+                return Ok(LastScan { walked, ..last });
+            }
         }
         let root_file = file_number(&real).ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
         let TreeWalk { snapshot, folders, stamp, is_plain, has_hidden } = TreeWalk::of(root, &self.known)?;
@@ -158,7 +193,7 @@ impl LastScan {
         &mut self,
         root: &Utf8Path,
         mut named: BTreeSet<PathBuf>,
-        changes: &ChangeCounter,
+        heard: &mut Heard,
         known: &mut KnownFiles,
     ) -> Option<()> {
         let real = real_root(root).ok()?;
@@ -178,7 +213,7 @@ impl LastScan {
             if has_others {
                 self.search_skipped();
             }
-            named = changes.take_named()?;
+            named = heard.take_named()?;
             if named.is_empty() {
                 return Some(());
             }

@@ -316,9 +316,9 @@ impl Watch {
 
     fn update_watches(&mut self) {
         let was_stale = std::mem::take(&mut self.is_stale);
-        let (before, polled) = (self.folders.len(), self.polls.is_some());
+        let (before, polled) = (self.folders.clone(), self.polls.is_some());
         self.polls = self.watch_all_folders().err();
-        if was_stale || polled || self.polls.is_some() || self.folders.len() != before {
+        if was_stale || polled || self.polls.is_some() || self.folders != before {
             self.shared_change_counter.set_inotify(self.inotify.as_ref().filter(|_| self.polls.is_none()));
         }
         match (&self.polls, &self.logged_polls) {

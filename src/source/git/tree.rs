@@ -25,7 +25,7 @@ const MAX_HIDDEN_FOLDERS: u32 = 10_000;
 /// The limit of specs in one top folder, in bytes: twice a hundred thousand specs of about 1 KiB.
 const MAX_TOP_BYTES: u64 = 256 << 20;
 
-/// What was read of blobs, by their ids, which are digests of their contents.
+/// The contents of blobs that were read, by their ids, which are digests of their contents.
 #[derive(Debug, Default)]
 pub(super) struct Blobs {
     /// Spec files, with their sizes in bytes.

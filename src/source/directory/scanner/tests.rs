@@ -75,13 +75,20 @@ fn only_named_files_are_read_until_the_next_walk() {
     write(2);
     watch.hear();
     // As if only one of the two changes caused an event.
-    let mut named = scanner.changes.take_named().unwrap();
+    let mut named = scanner.heard.changes.take_named().unwrap();
     named.retain(|file| file.ends_with("a.yaml"));
     assert_eq!(named.len(), 1);
-    scanner.changes.set_named(named);
+    scanner.heard.changes.set_named(named);
     assert_eq!(scan(&mut scanner), ["2", "1"]);
     scanner.last.as_mut().unwrap().walked -= WALK_INTERVAL;
     assert_eq!(scan(&mut scanner), ["2", "2"]);
+    // A change without an event is found when there is reason for doubt.
+    write(3);
+    watch.hear();
+    scanner.heard.changes.set_named(BTreeSet::new());
+    assert_eq!(scan(&mut scanner), ["2", "2"]);
+    scanner.doubt();
+    assert_eq!(scan(&mut scanner), ["3", "3"]);
 }
 
 /// A tree that is edited at random, beside a folder out of the tree.
