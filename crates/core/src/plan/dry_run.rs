@@ -9,9 +9,12 @@ use crate::plan::model::part::{FleetPart, Repair};
 use crate::plan::model::site::{DryRun, DryRuns};
 use crate::plan::{Change, Remark, Step, Verb, Waiting};
 
-/// How many new Namespaces of a fleet have a dry run of their own. A policy or webhook may refuse a Namespace for
-/// its name, but most refuse all or none: they are alike except for that.
+/// How many new Namespaces of a fleet with the same pod security have a dry run of their own. A policy or webhook may
+/// refuse a Namespace for its name, but most refuse all or none: they are alike except for names and ids.
 const NAMESPACES: usize = 8;
+
+/// The label of the pod security that is enforced in a namespace.
+const ENFORCED: &str = "/metadata/labels/pod-security.kubernetes.io~1enforce";
 
 /// The dry runs that a fleet's part of a plan needs.
 #[derive(Debug, Default)]
@@ -59,12 +62,15 @@ impl FleetPart {
             made.map(|step| (step.object.name.as_str(), &step.object)).collect();
         let definitions: Vec<_> = written().filter_map(defined).collect();
         let mut questions = DryRunRequests::default();
-        let mut namespaces = 0;
+        let mut namespaces: BTreeMap<_, usize> = BTreeMap::new();
         for step in written() {
             let object = &step.object;
             if is_new_namespace(step) {
-                namespaces += 1;
-                if namespaces > NAMESPACES {
+                let body = step.after.as_ref().map(|manifest| manifest.body.value());
+                let enforced = body.and_then(|body| Some(body.pointer(ENFORCED)?.to_string()));
+                let alike = namespaces.entry(enforced).or_default();
+                *alike += 1;
+                if *alike > NAMESPACES {
                     questions.alike.push(step);
                     continue;
                 }
@@ -89,7 +95,7 @@ impl FleetPart {
 }
 
 impl DryRunRequests<'_> {
-    /// What becomes of `alike`, by the answers to `steps`. Once a Namespace is refused, each of the others may be,
+    /// Decides on `alike` by the answers to `steps`. Once a Namespace is refused, each of the others may be,
     /// and has to wait with its own reason.
     pub fn of_alike(&self, runs: &DryRuns) -> AlikeDryRuns<'_> {
         let namespaces = self.steps.iter().filter(|step| is_new_namespace(step));
