@@ -71,6 +71,10 @@ pub enum KubeError {
         /// The newest version that this build reads.
         known: u32,
     },
+    #[error(
+        "cannot read the inventory, ConfigMap {name}: a version of streamfleet before the first release wrote it (version {found}, this one reads {known})"
+    )]
+    Older { name: String, found: u32, known: u32 },
     #[error("cannot use the Kubernetes cluster: {whose} is on it")]
     AnotherFleet { whose: String },
     #[error("cannot use the Kubernetes cluster: another installation of streamfleet writes to it")]
@@ -91,6 +95,7 @@ impl KubeError {
             KubeError::Denied(_)
                 | KubeError::Damaged { .. }
                 | KubeError::Newer { .. }
+                | KubeError::Older { .. }
                 | KubeError::AnotherFleet { .. }
                 | KubeError::AnotherInstallation
                 | KubeError::AnotherCluster { .. }
@@ -190,6 +195,9 @@ impl KubeError {
                  object there as its own"
             }
             KubeError::Newer { .. } => "install that version again",
+            KubeError::Older { .. } => {
+                "delete the fleet with that version, and create it again with this one"
+            }
             KubeError::AnotherFleet { .. } => "give this fleet its own Kubernetes cluster",
             KubeError::AnotherInstallation => {
                 "use that installation's state with `state_dir`, restore it from its backup, or give the fleet its own \
@@ -329,7 +337,8 @@ mod tests {
             KubeError::HasClaims { namespace: "n".to_owned(), claim: "data-0".to_owned() },
             KubeError::NotIntended { object: object() },
             KubeError::Damaged { name: name.clone(), reason: "it has no `inventory.json`".to_owned() },
-            KubeError::Newer { name, found: 2, known: 1 },
+            KubeError::Newer { name: name.clone(), found: 2, known: 1 },
+            KubeError::Older { name, found: 1, known: 2 },
             KubeError::AnotherFleet { whose: "fleet acme/eu".to_owned() },
             KubeError::AnotherInstallation,
             KubeError::AnotherCluster { bound: "a".to_owned(), found: "b".to_owned() },

@@ -42,7 +42,7 @@ pub(super) fn place() -> String {
 const KEY: &str = "inventory.json";
 
 /// The version of the format. A new optional field needs no new version if losing it does no harm.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 const INTENTS: &str = "intents-";
 
@@ -371,6 +371,10 @@ impl Chunk {
             serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?;
         if version > VERSION {
             return Err(KubeError::Newer { name: name.to_owned(), found: version, known: VERSION });
+        }
+        if version < VERSION {
+            // Entries in other places would be ignored, and then written over.
+            return Err(KubeError::Older { name: name.to_owned(), found: version, known: VERSION });
         }
         let chunk: Chunk = serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?;
         match chunk.is_plausible() {

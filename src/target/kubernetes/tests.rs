@@ -182,7 +182,7 @@ fn written(uid: &str) -> ObjectEntry {
 }
 
 fn inventory(installation: Uuid, objects: &BTreeMap<ObjectKey, ObjectEntry>, chunks: &[&str]) -> Value {
-    json!({"version": 1, "fleet": fleet(), "installation": installation, "objects": objects, "chunks": chunks})
+    json!({"version": 2, "fleet": fleet(), "installation": installation, "objects": objects, "chunks": chunks})
 }
 
 fn config_map(name: &str, chunk: &Value) -> Value {

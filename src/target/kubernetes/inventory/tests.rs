@@ -26,7 +26,7 @@ fn key(number: usize) -> ObjectKey {
 fn what_no_object_is_called_is_not_believed() {
     let entry = |owner: &str| json!({"owner": owner});
     let chunk = |key: &str, owner: &str| {
-        let text = json!({"version": 1, "fleet": "acme/eu", "installation": Uuid::nil(),
+        let text = json!({"version": 2, "fleet": "acme/eu", "installation": Uuid::nil(),
             "objects": {key: entry(owner)}});
         json!({"data": {KEY: text.to_string()}})
     };
