@@ -14,13 +14,13 @@ use serde_json::Value;
 use super::dry_run_cache::DryRunCache;
 use super::health::JudgementCache;
 use super::{ReachabilityTable, Round, UnderWay};
-use crate::catalog::{Catalog, Recorded, ResolvedTree, Resource};
+use crate::catalog::{Catalog, Recorded, ResolvedSecret, ResolvedTree, Resource};
 use crate::execute::ExecutionReport;
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel::locked;
 use crate::plan::{Announced, Change, FleetPlan, Pauses, PlanMemory, Retry, Verb};
 use crate::render::{RenderInputs, Renderer};
-use crate::spec::Documents;
+use crate::spec::{Documents, Spec};
 use crate::target::{self, Backoff};
 use corrections::DriftCorrections;
 use repeats::RepeatedChanges;
@@ -403,7 +403,9 @@ impl WantedFleet {
 
 impl PartialEq for WantedFleet {
     fn eq(&self, other: &Self) -> bool {
-        let own = |it: &Self| it.own.as_ref().map(|own| (own.spec.clone(), own.secrets.clone()));
+        fn own(it: &WantedFleet) -> Option<(&Spec, &BTreeMap<String, ResolvedSecret>)> {
+            it.own.as_ref().map(|own| (&own.spec, &own.secrets))
+        }
         own(self) == own(other) && self.inputs == other.inputs
     }
 }

@@ -278,6 +278,11 @@ impl Kind {
         matches!(self, Kind::Fleet | Kind::Cluster) || self.is_on_cluster()
     }
 
+    /// Whether it is a cluster or on one: nothing of another organization depends on its resources.
+    pub fn is_of_cluster(self) -> bool {
+        self == Kind::Cluster || self.is_on_cluster()
+    }
+
     /// Whether its resources belong to a cluster. Their names are `<cluster>/<name>`.
     pub fn is_on_cluster(self) -> bool {
         matches!(self, Kind::Topic | Kind::User)

@@ -96,7 +96,11 @@ impl Inputs<'_> {
         if files.is_empty() && records.is_empty() && secrets.is_empty() {
             let is_same = self.documents.revision == before.documents.revision
                 && self.documents.commit == before.documents.commit;
-            return Some(if is_same { Arc::clone(&before.catalog) } else { self.retold(&before.catalog) });
+            return Some(if is_same {
+                Arc::clone(&before.catalog)
+            } else {
+                self.retold(&before.catalog).into()
+            });
         }
         let skeleton = before.skeleton.get_or_init(|| Skeleton::of(before));
         let around = skeleton.around(self.organizations(before, skeleton, (&files, &records, &secrets))?);
@@ -107,8 +111,7 @@ impl Inputs<'_> {
             let origin = problem.location.as_ref()?.origin();
             Some(skeleton.owner(&origin).is_some_and(|owner| around.contains(owner)))
         };
-        let catalog = Catalog::clone(&*self.retold(&before.catalog));
-        merged(catalog, part, |owner| around.contains(owner), is_replaced).map(Arc::new)
+        merged(self.retold(&before.catalog), part, |owner| around.contains(owner), is_replaced).map(Arc::new)
     }
 
     /// Whether nothing but files of clusters, their records and their secrets can have changed.
@@ -130,9 +133,10 @@ impl Inputs<'_> {
             && self.secrets.warnings == before.secrets.warnings
     }
 
-    fn retold(&self, catalog: &Catalog) -> Arc<Catalog> {
+    /// A catalog as one of the present revision.
+    fn retold(&self, catalog: &Catalog) -> Catalog {
         let (revision, commit) = (self.documents.revision.clone(), self.documents.commit.clone());
-        Arc::new(Catalog { revision, commit, ..catalog.clone() })
+        Catalog { revision, commit, ..catalog.clone() }
     }
 
     /// The organizations of whose clusters something changed; `None` if anything else did.
@@ -152,15 +156,15 @@ impl Inputs<'_> {
                 }
                 found.insert(owner.clone());
             }
-            let was = before.documents.files.get(*path).into_iter().flat_map(|file| keys(file));
-            if !was.into_iter().all(|key| is_where_it_stood(self.documents, &self.recorded.resources, key)) {
+            let mut was = before.documents.files.get(*path).into_iter().flat_map(|file| keys(file));
+            if !was.all(|key| is_where_it_stood(self.documents, &self.recorded.resources, key)) {
                 return None;
             }
         }
         for key in records {
             let is_kept = skeleton.records.contains_key(key) || !skeleton.knows(&key.organization);
             if is_kept
-                || !is_of_cluster(key.kind)
+                || !key.kind.is_of_cluster()
                 || !is_where_it_stood(self.documents, &self.recorded.resources, key)
             {
                 return None;
@@ -168,7 +172,7 @@ impl Inputs<'_> {
             found.insert(key.organization.clone());
         }
         for reference in secrets {
-            if !is_of_cluster(reference.resource.kind) {
+            if !reference.resource.kind.is_of_cluster() {
                 return None;
             }
             found.insert(reference.resource.organization.clone());
@@ -193,10 +197,10 @@ impl Skeleton {
             others().chain(doubles).map(|(path, file)| (path.clone(), Arc::clone(file))).collect();
         described.extend(files.values().flat_map(|file| keys(file)).cloned());
         let records = &recorded.resources;
-        let of_others = records.keys().filter(|key| !is_of_cluster(key.kind));
+        let of_others = records.keys().filter(|key| !key.kind.is_of_cluster());
         let known: BTreeSet<&Identifier> = of_others.map(|key| &key.organization).collect();
         // A cluster's record may be the only evidence of its organization, which reserves a folder.
-        let is_kept = |key: &ResourceKey| !is_of_cluster(key.kind) || !known.contains(&key.organization);
+        let is_kept = |key: &ResourceKey| !key.kind.is_of_cluster() || !known.contains(&key.organization);
         let kept = records.only(is_kept);
         let is_complete = tree.catalog.absent.is_empty()
             && records.keys().all(|key| is_where_it_stood(documents, records, key));
@@ -287,13 +291,8 @@ fn related<'k>(
 fn clusters_of<'f>(path: &SpecPath, file: &'f ParsedFile) -> Option<&'f Identifier> {
     let is_whole = file.problems.is_empty() && file.invalid.is_empty() && file.unreadable.is_empty();
     let owner = &file.documents.first().filter(|_| is_whole)?.key.organization;
-    let is_own = |key: &ResourceKey| is_of_cluster(key.kind) && key.organization == *owner;
+    let is_own = |key: &ResourceKey| key.kind.is_of_cluster() && key.organization == *owner;
     (path.top_folder() == Some(owner.as_str()) && keys(file).all(is_own)).then_some(owner)
-}
-
-/// Whether a kind is a cluster or on one: no other organization depends on it.
-fn is_of_cluster(kind: Kind) -> bool {
-    kind == Kind::Cluster || kind.is_on_cluster()
 }
 
 /// Whether a resource, if it is recorded, is described in its recorded file. `root` needs no description.

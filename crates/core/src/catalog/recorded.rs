@@ -441,7 +441,7 @@ impl CachedRecord {
 }
 
 fn fleet_of(cluster: &ResourceKey, infrastructure: &Value) -> Option<FleetKey> {
-    let is_there = cluster.kind == Kind::Cluster || cluster.kind.is_on_cluster();
+    let is_there = cluster.kind.is_of_cluster();
     let fleet = infrastructure.as_str().filter(|_| is_there)?.parse().ok()?;
     Some(FleetKey { organization: cluster.organization.clone(), fleet })
 }

@@ -48,7 +48,7 @@ pub fn possible_refusal(
         }
         _ => resource.fleet().into_iter().collect(),
     };
-    let only = (key.kind == Kind::Cluster || key.kind.is_on_cluster()).then(|| key.clone());
+    let only = key.kind.is_of_cluster().then(|| key.clone());
     PossibleRefusal { fleets, only, pointer }
 }
 

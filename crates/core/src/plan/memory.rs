@@ -72,7 +72,7 @@ impl PlanMemory {
 }
 
 fn is_common(key: &ResourceKey) -> bool {
-    key.kind != Kind::Cluster && !key.kind.is_on_cluster()
+    !key.kind.is_of_cluster()
 }
 
 fn is_same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::catalog::{Catalog, Resource};
 use crate::config::{Config, TieredStorageConfig};
-use crate::names::{Digest, Kind, ResourceKey};
+use crate::names::{Digest, ResourceKey};
 
 /// The digests of everything that objects may be made from, computed once for all resources.
 #[derive(Debug)]
@@ -18,10 +18,7 @@ pub(in crate::plan) struct Origins {
 
 impl Origins {
     pub fn of(catalog: &Catalog) -> Self {
-        let resources = catalog
-            .resources
-            .iter()
-            .filter(|(key, _)| key.kind != Kind::Cluster && !key.kind.is_on_cluster());
+        let resources = catalog.resources.iter().filter(|(key, _)| !key.kind.is_of_cluster());
         let resources = resources.map(|(key, resource)| (key.clone(), digest(resource))).collect();
         Self { settings: settings(&catalog.config), resources }
     }
