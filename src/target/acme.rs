@@ -6,8 +6,8 @@ mod http;
 use std::time::Duration;
 
 use instant_acme::{
-    Account, AuthorizationStatus, CertificateIdentifier, ChallengeType, Identifier, NewAccount, NewOrder,
-    Order, OrderStatus, RetryPolicy,
+    Account, AuthorizationStatus, CertificateIdentifier, ChallengeStatus, ChallengeType, Identifier,
+    NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
 };
 use jiff::{SignedDuration, Timestamp};
 use rustls_pki_types::CertificateDer;
@@ -235,8 +235,13 @@ impl AcmeOrder {
         let mut authorizations = self.order.authorizations();
         while let Some(authorization) = authorizations.next().await {
             let mut authorization = authorization?;
-            if authorization.status == AuthorizationStatus::Pending {
-                authorization.challenge(kind.clone()).ok_or(no_challenge(&kind))?.set_ready().await?;
+            if authorization.status != AuthorizationStatus::Pending {
+                continue;
+            }
+            let mut challenge = authorization.challenge(kind.clone()).ok_or(no_challenge(&kind))?;
+            // A run that was killed may have asked already. An authority that is asked twice refuses.
+            if challenge.status == ChallengeStatus::Pending {
+                challenge.set_ready().await?;
             }
         }
         self.settle().await
