@@ -182,6 +182,10 @@ impl FleetJudge<'_> {
         held: &RecordedFleet,
         site: Option<(&Target, &mut ObservedFleet)>,
     ) -> Result<Health, StateError> {
+        // Nothing runs in a folder.
+        if let Some((Target::Directory(_), _)) = &site {
+            return Ok(Health::default());
+        }
         let wanted = self.wanted(held, site.as_ref().map(|(_, observed)| &**observed));
         let last = self.context.judged.and_then(|judged| judged.last(self.fleet));
         let before = self.remembered(&wanted, last.as_deref())?;
