@@ -17,6 +17,8 @@ const SETTLED: Duration = Duration::from_secs(2);
 pub(in crate::target) struct FolderFootprint {
     target: DirectoryTarget,
     stamps: BTreeMap<Utf8PathBuf, FileStamp>,
+    /// Whether a later change of any file would show.
+    is_settled: bool,
 }
 
 /// Device, inode and mode; for a file also its size in bytes and its mtime and ctime. A program can set the
@@ -53,16 +55,16 @@ impl FileStamp {
 }
 
 impl DirectoryTarget {
-    /// The footprint for an observation that begins afterwards. None when a file of ours is missing or has
-    /// just changed.
+    /// The footprint for an observation that begins afterwards. None when a file of ours is missing.
     pub(in crate::target) fn footprint(&self, now: SystemTime) -> Option<FolderFootprint> {
-        let mut stamps = BTreeMap::new();
+        let (mut stamps, mut is_settled) = (BTreeMap::new(), true);
         let mut add = |path: &Utf8Path| -> Option<()> {
             let places = files::folders(path).into_iter().chain([path]);
             for place in places {
                 let full = self.output.join(place);
                 if let Entry::Vacant(vacant) = stamps.entry(full) {
-                    let stamp = stamp(vacant.key()).filter(|stamp| stamp.is_settled(now))?;
+                    let stamp = stamp(vacant.key())?;
+                    is_settled &= stamp.is_settled(now);
                     vacant.insert(stamp);
                 }
             }
@@ -72,7 +74,7 @@ impl DirectoryTarget {
         add(&self.folder().join(inventory::FILE))?;
         let inventory = self.load().ok()?;
         inventory.paths().try_for_each(|path| add(&self.folder().join(path)))?;
-        Some(FolderFootprint { target: self.clone(), stamps })
+        Some(FolderFootprint { target: self.clone(), stamps, is_settled })
     }
 }
 
@@ -82,7 +84,7 @@ impl FolderFootprint {
     }
 
     pub(in crate::target) fn holds(&self) -> bool {
-        self.stamps.iter().all(|(path, was)| stamp(path).as_ref() == Some(was))
+        self.is_settled && self.stamps.iter().all(|(path, was)| stamp(path).as_ref() == Some(was))
     }
 }
 
