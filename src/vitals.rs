@@ -10,7 +10,7 @@ mod manager;
 mod process_metrics;
 
 use std::future::Future;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -64,7 +64,7 @@ impl Vitals {
     /// Reports that the process is ready. It doesn't wait until specs are read: if a git server is down at
     /// boot, the service manager must not kill the process, since a restart would change nothing.
     pub fn notify_ready(&self) {
-        self.tell(&format!("READY=1\nSTATUS={}", locked(&self.figures).status_line()));
+        self.tell_status("READY=1\n");
         self.loop_iterated();
     }
 
@@ -108,13 +108,9 @@ impl Vitals {
         locked(&self.figures).read(at);
     }
 
-    pub fn planned(&self, round: &Round, now: Timestamp) {
-        let status = {
-            let mut figures = locked(&self.figures);
-            figures.planned(round, now);
-            figures.status_line()
-        };
-        self.tell(&format!("STATUS={status}"));
+    pub fn planned(&self, round: &Arc<Round>, now: Timestamp) {
+        locked(&self.figures).planned(round, now);
+        self.tell_status("");
     }
 
     pub fn progress(&self, progress: &ExecutionProgress<'_>) {
@@ -137,13 +133,9 @@ impl Vitals {
 
     /// A round ended: specs were read, and planned if possible.
     pub fn round(&self, outcome: RoundOutcome, took: Duration) {
-        let status = {
-            let mut figures = locked(&self.figures);
-            figures.round(outcome, took);
-            figures.status_line()
-        };
+        locked(&self.figures).round(outcome, took);
         if outcome == RoundOutcome::Unreadable {
-            self.tell(&format!("STATUS={status}"));
+            self.tell_status("");
         }
     }
 
@@ -159,6 +151,13 @@ impl Vitals {
 
     pub fn metrics(&self) -> String {
         locked(&self.figures).page()
+    }
+
+    /// Tells the service manager how the installation stands, after other lines.
+    fn tell_status(&self, lines: &str) {
+        if let Some(manager) = &self.manager {
+            manager.tell(&format!("{lines}STATUS={}", locked(&self.figures).status_line()));
+        }
     }
 
     fn tell(&self, lines: &str) {

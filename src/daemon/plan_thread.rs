@@ -149,6 +149,7 @@ impl PlanningContext {
             self.specs.doubt();
         }
         tracing::debug!(plan = round.plan.id, looked = round.looked, took = ?begun.elapsed(), "planned");
+        let round = Arc::new(round);
         self.memory.planned(&round);
         self.log.decisions(&round);
         self.vitals.planned(&round, now);
@@ -175,7 +176,6 @@ impl PlanningContext {
                 }
             }
         }
-        let round = Arc::new(round);
         let trouble = self.bookkeeping_error.clone().filter(|_| is_kept.is_none());
         let made = CurrentPlan::new(Arc::clone(installation), documents, Arc::clone(&round), mark)
             .with_trouble(trouble);

@@ -2,6 +2,7 @@
 //! clusters, so cardinality is bounded.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -82,6 +83,8 @@ pub(super) struct ProcessMetrics {
     probe_failures: Counts<ProbeLevel>,
     /// The inputs of the counts by status.
     counted: Option<Counted>,
+    /// The last round, until its resources are counted: only for those who ask.
+    uncounted: Option<Arc<Round>>,
 }
 
 /// While this is unchanged, so are the statuses of all resources: a plan id is the hash of everything that is
@@ -102,7 +105,7 @@ impl ProcessMetrics {
         self.read = Some(at);
     }
 
-    pub(super) fn planned(&mut self, round: &Round, now: Timestamp) {
+    pub(super) fn planned(&mut self, round: &Arc<Round>, now: Timestamp) {
         self.planned = Some(now);
         self.is_unreadable = false;
         self.looked += round.looked as u64;
@@ -116,11 +119,12 @@ impl ProcessMetrics {
             let kinds: BTreeSet<&str> = change.waiting.iter().map(Waiting::kind).collect();
             kinds.into_iter().for_each(|kind| *self.waiting.entry(kind).or_default() += 1);
         }
-        self.count(round);
+        self.uncounted = Some(Arc::clone(round));
     }
 
     /// Counts fleets and clusters by status, unless nothing has changed.
-    fn count(&mut self, round: &Round) {
+    fn count(&mut self) {
+        let Some(round) = self.uncounted.take() else { return };
         let of_fleet = |health: &Health| {
             let judged = health.judged.as_ref()?;
             let clusters = judged.clusters.values().map(|judgement| judgement.status.status);
@@ -188,7 +192,8 @@ impl ProcessMetrics {
     }
 
     /// A summary of the whole installation for the service manager.
-    pub(super) fn status_line(&self) -> String {
+    pub(super) fn status_line(&mut self) -> String {
+        self.count();
         if self.is_unreadable {
             return "cannot read the specs; no changes until they can be read".to_owned();
         }
@@ -220,7 +225,8 @@ impl ProcessMetrics {
     }
 
     /// All metrics. Counters start at 0, so that the first event is visible as an increase.
-    pub(super) fn page(&self) -> String {
+    pub(super) fn page(&mut self) -> String {
+        self.count();
         let mut page = MetricsText::default();
         self.installation(&mut page);
         self.work(&mut page);
