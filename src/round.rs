@@ -175,7 +175,7 @@ impl Installation {
         ResolvedTree::resolve(Arc::clone(documents), recorded, secrets, settings, now, before)
     }
 
-    /// Where a fleet's target keeps its inventory; `None` if it has none or can't be reached. It blocks, like [`Installation::plan`].
+    /// The place where a fleet's target keeps its inventory; `None` if it has none or can't be reached. It blocks, like [`Installation::plan`].
     ///
     /// # Errors
     /// Like [`Installation::check`].
@@ -425,8 +425,9 @@ fn remember_ids(
     let ResolvedTree { recorded, catalog, .. } = checked;
     let is_unrecorded =
         |key: &ResourceKey| !recorded.resources.contains_key(key) && !recorded.generations.contains_key(key);
-    let unrecorded = catalog.resources.values().filter(|resource| is_unrecorded(&resource.key));
-    let fleets: BTreeSet<FleetKey> = unrecorded.filter_map(|resource| resource.fleet()).collect();
+    let unrecorded = recorded.resources.unrecorded(catalog.resources.keys()).filter(|key| is_unrecorded(key));
+    let fleets: BTreeSet<FleetKey> =
+        unrecorded.filter_map(|key| catalog.resources.get(key)?.fleet()).collect();
     let asked = |fleet: &FleetKey| fleets.contains(fleet) && !under_way.contains_key(fleet);
     let TargetMarks { remembered: marks, unread } = runtime.block_on(targets.marks(asked));
     let differing =

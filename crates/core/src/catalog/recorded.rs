@@ -68,6 +68,23 @@ impl Records {
         self.0.get(key)
     }
 
+    /// Those of some keys, which come in their order, that have no record.
+    pub fn unrecorded<'k>(
+        &self,
+        keys: impl IntoIterator<Item = &'k ResourceKey>,
+    ) -> impl Iterator<Item = &'k ResourceKey> {
+        let mut known = self.0.keys().peekable();
+        keys.into_iter().filter(move |key| {
+            while known.next_if(|known| known < key).is_some() {}
+            known.next_if(|known| known == key).is_none()
+        })
+    }
+
+    /// All records, shared.
+    pub fn all_shared(&self) -> impl Iterator<Item = (&ResourceKey, &Arc<SharedRecord>)> {
+        self.0.iter()
+    }
+
     pub fn contains_key(&self, key: &ResourceKey) -> bool {
         self.0.contains_key(key)
     }

@@ -4,7 +4,8 @@
 //! Values that stayed the same are shared between the catalogs and records of two rounds, so they are told by their
 //! address. A plan that is made with this memory is the same as one that is made without it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::iter::Peekable;
 use std::sync::{Arc, Mutex};
 
 use crate::catalog::{
@@ -12,9 +13,8 @@ use crate::catalog::{
 };
 use crate::config::Config;
 use crate::health::FleetHealth;
-use crate::names::{FleetKey, Kind, ResourceKey};
+use crate::names::{FleetKey, ResourceKey};
 use crate::parallel::locked;
-use crate::plan::compare::cause::first_topic_of;
 use crate::plan::compare::origins::Origins;
 use crate::plan::model::part::FleetPart;
 use crate::plan::world::PlanContext;
@@ -27,7 +27,8 @@ pub struct PlanMemory(Mutex<Arc<Settled>>);
 #[derive(Default)]
 pub(super) struct Settled {
     common: Option<Common>,
-    resources: BTreeMap<ResourceKey, SettledResource>,
+    /// In the order of their keys.
+    resources: Vec<SettledResource>,
     fleets: BTreeMap<FleetKey, Arc<SettledFleet>>,
 }
 
@@ -107,18 +108,17 @@ impl Common {
     }
 }
 
-impl SettledResource {
-    fn is(
-        &self,
-        key: &ResourceKey,
-        resource: &Arc<Resource>,
-        catalog: &Catalog,
-        recorded: &Recorded,
-    ) -> bool {
-        Arc::ptr_eq(&self.resource, resource)
-            && is_same(Some(&self.record), recorded.resources.shared(key))
-            && is_same(self.cluster.as_ref(), catalog.clusters.get(key))
-            && self.first_topic.as_ref() == first_topic(catalog, recorded, key)
+/// The values of keys that are asked for in their order, without a search for each of them.
+struct InOrder<'a, V, I: Iterator<Item = (&'a ResourceKey, V)>>(Peekable<I>);
+
+impl<'a, V, I: Iterator<Item = (&'a ResourceKey, V)>> InOrder<'a, V, I> {
+    fn of(values: impl IntoIterator<IntoIter = I>) -> Self {
+        Self(values.into_iter().peekable())
+    }
+
+    fn get(&mut self, key: &ResourceKey) -> Option<V> {
+        while self.0.next_if(|(its, _)| *its < key).is_some() {}
+        self.0.next_if(|(its, _)| *its == key).map(|(_, value)| value)
     }
 }
 
@@ -130,17 +130,24 @@ impl Settled {
         catalog: &'a Catalog,
         recorded: &Recorded,
         software: &str,
-    ) -> Option<(Arc<Origins>, BTreeSet<&'a ResourceKey>)> {
+        first_topics: &BTreeMap<ResourceKey, &ResourceKey>,
+    ) -> Option<(Arc<Origins>, HashSet<&'a ResourceKey>)> {
         let common = self.common.as_ref().filter(|common| common.is(catalog, recorded, software))?;
-        let mut before = self.resources.iter().peekable();
-        let mut unchanged = BTreeSet::new();
-        for (key, resource) in catalog.resources.iter().filter(|(key, _)| !is_common(key)) {
-            while before.next_if(|(its, _)| *its < key).is_some() {}
-            let was = before.next_if(|(its, _)| *its == key).map(|(_, was)| was);
-            if was.is_some_and(|was| was.is(key, resource, catalog, recorded)) {
-                unchanged.insert(key);
-            }
-        }
+        let mut before = InOrder::of(self.resources.iter().map(|was| (&was.resource.key, was)));
+        let (mut records, mut clusters) =
+            (InOrder::of(recorded.resources.all_shared()), InOrder::of(&catalog.clusters));
+        let mut is_unchanged = |key: &ResourceKey, resource: &Arc<Resource>| {
+            let (was, record, cluster) = (before.get(key), records.get(key), clusters.get(key));
+            was.is_some_and(|was| {
+                Arc::ptr_eq(&was.resource, resource)
+                    && is_same(Some(&was.record), record)
+                    && is_same(was.cluster.as_ref(), cluster)
+                    && was.first_topic.as_ref() == first_topics.get(key).copied()
+            })
+        };
+        let unchanged = catalog.resources.iter().filter(|(key, _)| !is_common(key));
+        let unchanged = unchanged.filter(|(key, resource)| is_unchanged(key, resource));
+        let unchanged = unchanged.map(|(key, _)| key).collect();
         Some((Arc::clone(&common.origins), unchanged))
     }
 
@@ -180,12 +187,12 @@ impl Settled {
                 && !world.policy.announced.contains_key(key)
         };
         let left = world.catalog.resources.iter().filter(|(key, resource)| is_left(key, resource));
+        let (mut records, mut clusters) =
+            (InOrder::of(world.recorded.resources.all_shared()), InOrder::of(&world.catalog.clusters));
         let left = left.filter_map(|(key, resource)| {
-            let (resource, record) =
-                (Arc::clone(resource), Arc::clone(world.recorded.resources.shared(key)?));
-            let cluster = world.catalog.clusters.get(key).map(Arc::clone);
-            let first_topic = first_topic(world.catalog, world.recorded, key).cloned();
-            Some((key.clone(), SettledResource { resource, record, cluster, first_topic }))
+            let (cluster, record) = (clusters.get(key).map(Arc::clone), Arc::clone(records.get(key)?));
+            let first_topic = world.first_topics.get(key).copied().cloned();
+            Some(SettledResource { resource: Arc::clone(resource), record, cluster, first_topic })
         });
         Self { common: Some(Common::of(world)), resources: left.collect(), fleets: parts }
     }
@@ -206,14 +213,6 @@ impl SettledFleet {
         let resolved = world.catalog.fleets.get(&part.fleet).map(Arc::clone);
         is_calm.then(|| Arc::new(Self { resolved, health: health.cloned(), part: part.clone() }))
     }
-}
-
-fn first_topic<'a>(
-    catalog: &'a Catalog,
-    recorded: &'a Recorded,
-    key: &ResourceKey,
-) -> Option<&'a ResourceKey> {
-    (key.kind == Kind::Cluster).then(|| first_topic_of(catalog, recorded, key)).flatten()
 }
 
 /// Whether a plan of a fleet depends on the time.

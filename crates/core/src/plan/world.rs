@@ -1,10 +1,10 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use crate::catalog::{
     Absence, Catalog, Hold, INFRASTRUCTURE, Recorded, RecordedResource, RecordedSpec, Resource,
 };
-use crate::names::{FleetKey, ResourceKey};
+use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::parallel;
 use crate::plan::compare::origins::Origins;
 use crate::plan::memory::Settled;
@@ -22,9 +22,11 @@ pub(super) struct PlanContext<'a> {
     current: BTreeMap<&'a ResourceKey, OnceLock<SpecDiff>>,
     /// Clusters, and what is on them, that stayed as they were when the last plan left them as they are; `None` if any of
     /// them may be another by what they depend on.
-    settled: Option<BTreeSet<&'a ResourceKey>>,
+    settled: Option<HashSet<&'a ResourceKey>>,
     /// The resources that are on each fleet by their spec, or were by their record.
     pub owners: BTreeMap<FleetKey, BTreeSet<&'a ResourceKey>>,
+    /// The first topic of each cluster that has some, in the tree or recorded.
+    pub first_topics: BTreeMap<ResourceKey, &'a ResourceKey>,
     pub origins: Arc<Origins>,
 }
 
@@ -44,11 +46,14 @@ impl<'a> PlanContext<'a> {
         policy: &'a Policy,
         before: &Settled,
     ) -> Self {
-        let (origins, settled) = before.unchanged(catalog, recorded, &policy.software).unzip();
+        let first_topics = first_topics(catalog, recorded);
+        let unchanged = before.unchanged(catalog, recorded, &policy.software, &first_topics);
+        let (origins, settled) = unchanged.unzip();
         let origins = origins.unwrap_or_else(|| Arc::new(Origins::of(catalog)));
         let owners = owners(catalog, recorded);
         let current = catalog.resources.keys().map(|key| (key, OnceLock::new())).collect();
-        let world = Self { catalog, recorded, policy, protected, current, settled, owners, origins };
+        let world =
+            Self { catalog, recorded, policy, protected, current, settled, owners, first_topics, origins };
         // On all processors, before the first use would do it on one.
         let resources = catalog.resources.keys().filter(|key| !world.is_settled(key));
         parallel::map(&resources.collect::<Vec<_>>(), |key| world.current(key).is_some());
@@ -73,7 +78,8 @@ impl<'a> PlanContext<'a> {
         let there = owners.values().flatten().copied().filter(|key| catalog.resources.contains_key(*key));
         let current = there.map(|key| (key, OnceLock::new())).collect();
         let (protected, origins) = (BTreeSet::new(), Arc::new(Origins::of(catalog)));
-        Self { catalog, recorded, policy, protected, current, settled: None, owners, origins }
+        let (settled, first_topics) = (None, first_topics(catalog, recorded));
+        Self { catalog, recorded, policy, protected, current, settled, owners, first_topics, origins }
     }
 
     /// A resource that should exist, compared with its record.
@@ -159,6 +165,16 @@ fn compare(resource: &Resource, recorded: &Recorded) -> SpecDiff {
     let made = before.filter(|before| !before.durable.creating);
     let fields = made.map(|made| fields::changes(made, &now.spec, resource)).unwrap_or_default();
     SpecDiff { fields, now }
+}
+
+fn first_topics<'a>(catalog: &'a Catalog, recorded: &'a Recorded) -> BTreeMap<ResourceKey, &'a ResourceKey> {
+    let mut first: BTreeMap<ResourceKey, &ResourceKey> = BTreeMap::new();
+    let topics = catalog.resources.keys().chain(recorded.resources.keys());
+    for topic in topics.filter(|key| key.kind == Kind::Topic) {
+        let Some((cluster, _)) = topic.within_cluster() else { continue };
+        first.entry(cluster).and_modify(|first| *first = topic.min(first)).or_insert(topic);
+    }
+    first
 }
 
 /// Returns the resources on each fleet, by specs and by records.

@@ -1,4 +1,4 @@
-use crate::catalog::{Catalog, MadeFrom, Recorded};
+use crate::catalog::MadeFrom;
 use crate::component::dns_records;
 use crate::names::{Digest, Kind, ResourceKey};
 use crate::plan::Cause;
@@ -73,21 +73,8 @@ fn first_topic(world: &PlanContext, key: &ResourceKey) -> Option<(ResourceKey, D
     if key.kind != Kind::Cluster || !world.catalog.clusters.get(key)?.has_topics {
         return None;
     }
-    let topic = first_topic_of(world.catalog, world.recorded, key)?;
+    let topic = *world.first_topics.get(key)?;
     Some((topic.clone(), Digest::of("topic operator")))
-}
-
-/// The first topic of a cluster that a document or the record names.
-pub(in crate::plan) fn first_topic_of<'a>(
-    catalog: &'a Catalog,
-    recorded: &'a Recorded,
-    cluster: &ResourceKey,
-) -> Option<&'a ResourceKey> {
-    let first = cluster.first_on(Kind::Topic);
-    let named = catalog.resources.range(&first..).next().map(|(topic, _)| topic);
-    let recorded = recorded.resources.key_from(&first);
-    let is_its = |topic: &&ResourceKey| topic.within_cluster().is_some_and(|(its, _)| its == *cluster);
-    [named, recorded].into_iter().flatten().filter(is_its).min()
 }
 
 /// Returns the resources that a resource refers to, directly or through its fleet, without its organization.
