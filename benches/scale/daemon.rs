@@ -38,6 +38,8 @@ struct Figures {
     warm: Duration,
     lost: Duration,
     edits: Vec<Duration>,
+    /// Processor time for each of them.
+    edit: Duration,
     idle: Duration,
     memory: [u64; 3],
     rounds: usize,
@@ -71,9 +73,11 @@ impl Figures {
         let mut serve = Serve::start(&words)?;
         serve.wait_for(Told::Planned)?;
         serve.wait_until_idle()?;
+        let id = serve.id().to_string();
+        let before = processor_time_of(&id);
         let edits = (0..EDITS).map(|edit| save(&tree, edit, &mut serve)).collect::<io::Result<_>>()?;
         serve.wait_until_idle()?;
-        let id = serve.id().to_string();
+        let edit = processor_time_of(&id).saturating_sub(before) / u32::try_from(EDITS).unwrap_or(1);
         let before = processor_time_of(&id);
         sleep(IDLE);
         let idle = processor_time_of(&id).saturating_sub(before);
@@ -89,7 +93,7 @@ impl Figures {
         serve.stop()?;
 
         let (fetched, pushed) = from_git(folder, &tree)?;
-        Ok(Figures { specs, all, warm, lost, edits, idle, memory, rounds, round, fetched, pushed })
+        Ok(Figures { specs, all, warm, lost, edits, edit, idle, memory, rounds, round, fetched, pushed })
     }
 
     fn tell(&self, clusters: usize) {
@@ -116,6 +120,7 @@ impl Figures {
                 ms(beyond)
             );
         }
+        println!("  each took {} of processor time", ms(self.edit));
         for (what, time) in [("warm", self.warm), ("lost", self.lost)] {
             println!(
                 "  ready with a {what} cache within {} ({:.1} x specs and manifests)",
