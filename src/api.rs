@@ -178,7 +178,7 @@ fn open_port(config: &ApiConfig, runtime: &Handle) -> Result<Option<Port>, Liste
     let handshake = handshake.map_err(|error| closed(io::Error::other(error)))?;
     let listener = match runtime.block_on(bind(address)) {
         Ok(listener) => listener,
-        // Nobody chose this port, so another one may need it, such as a second daemon on this host.
+        // This port was not chosen by anybody, so another one may need it, such as a second daemon on this host.
         Err(error) if is_default => {
             let why = format!("cannot listen on {address}, the default address of the web UI and the API");
             tracing::warn!(%error, hint = ANOTHER_ADDRESS, "{why}; the daemon goes on without a port");

@@ -63,7 +63,7 @@ enum TargetFootprint {
     },
 }
 
-/// What DNS records depend on. Nothing reports what happens on a DNS server, and to the Services of load balancers.
+/// The inputs of DNS records. Nothing reports what happens on a DNS server, and to the Services of load balancers.
 struct NamesFootprint {
     until: Instant,
     /// Changes with the status of Gateways and brokers, among others.
@@ -135,7 +135,7 @@ impl Target {
         infra_type.capabilities()
     }
 
-    /// Where the target keeps its inventory, or none when it has none. While there is one, a later round may
+    /// The place of the target's inventory, or none when it has none. While there is one, a later round may
     /// take up the objects that it lists.
     ///
     /// # Errors

@@ -60,7 +60,7 @@ const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 /// screen.
 pub const FRESH: SignedDuration = SignedDuration::from_mins(15);
 
-/// What all pages share.
+/// The state that all pages share.
 pub struct Ui {
     api: Router,
     /// The path prefix of the API and the pages, without a trailing slash.

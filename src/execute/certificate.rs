@@ -121,7 +121,7 @@ impl PlanExecution<'_> {
         let zones = self.targets.zones(&key.organization);
         for text in &certificate.challenges {
             match dns::remove_challenge(&zones, &domain, text).await {
-                // Nobody keeps the zone any more.
+                // The zone isn't kept by us any more.
                 Ok(()) | Err(RecordFault::NoLogin(_)) => {
                     self.state.change_certificates(|all| {
                         if let Some(certificate) = all.certificates.get_mut(key) {

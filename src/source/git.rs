@@ -469,7 +469,7 @@ impl CloneRefs {
 /// Returns whether an error while fetching may be caused by the clone.
 fn may_be_the_clones(error: &git2::Error) -> bool {
     use ErrorClass::{Config, FetchHead, Indexer, Object, Odb, Reference, Tree, Zlib};
-    // Nobody else fetches now, so a lock is that of a process that was killed. libgit2 has no code for it here.
+    // No other process fetches now, so a lock is that of a process that was killed. libgit2 has no code for it here.
     error.message().starts_with("failed to lock file")
         || matches!(error.class(), Config | FetchHead | Indexer | Object | Odb | Reference | Tree | Zlib)
 }

@@ -38,7 +38,7 @@ pub struct SeenRecord {
     pub owner: Option<String>,
 }
 
-/// What a name has.
+/// The records of a name.
 struct SeenHost {
     record: SeenRecord,
     /// The same as Route 53 has it, word for word: it deletes only what is told to it as it is.

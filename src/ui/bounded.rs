@@ -1,4 +1,4 @@
-//! What is kept in memory for persons: so much of one person, and so much in all.
+//! Memory for persons, limited for each person and in all.
 
 use std::collections::VecDeque;
 

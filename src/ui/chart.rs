@@ -10,7 +10,7 @@ use crate::views::cost::{CostReport, SizePeriod};
 const WIDTH: f64 = 100.0;
 const HEIGHT: f64 = 24.0;
 
-/// What clusters had and cost in a time.
+/// The sizes and costs of clusters in a time.
 pub struct Usage {
     pub cost: String,
     pub lines: Vec<Sparkline>,
@@ -55,7 +55,7 @@ fn totals(report: &CostReport, value: fn(&SizePeriod) -> u64) -> Vec<(f64, f64)>
         let part = |text: &str| ((second(text) - from) / (to - from).max(1.0) * 1000.0) as i64;
         let size = i64::try_from(value(period)).unwrap_or(i64::MAX);
         *changes.entry(part(&period.from)).or_default() += size;
-        // What lasts until now hasn't ended.
+        // An entry that lasts until now hasn't ended.
         if period.to != report.to {
             *changes.entry(part(&period.to)).or_default() -= size;
         }

@@ -1,4 +1,4 @@
-//! What every answer of the pages has: headers that keep other sites and injected scripts out.
+//! Headers of every answer of the pages. They keep other sites and injected scripts out.
 
 use std::sync::Arc;
 

@@ -31,7 +31,7 @@ const SECTIONS: [NavigationGroup; 4] = [
     ("Access", &[("Organizations", "organizations"), ("Members", "members"), ("Tokens", "tokens")]),
 ];
 
-/// What surrounds the content of a page.
+/// The frame around the content of a page.
 pub struct Frame {
     /// The address of the first page, without its trailing slash.
     pub root: String,

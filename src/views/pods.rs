@@ -13,7 +13,7 @@ pub struct PodsToRead {
     pub what: &'static str,
     /// The command that prints the right to read it.
     pub right: &'static str,
-    /// What to do where the fleet is a folder.
+    /// The advice for a fleet that is a folder.
     pub in_folder: &'static str,
 }
 

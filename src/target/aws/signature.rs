@@ -20,7 +20,7 @@ use crate::spec::aws_keys::AwsKeys;
 /// AWS refuses settings of a bucket without a digest of their text.
 const CHECKSUM: &str = "x-amz-checksum-sha256";
 
-/// What a signature is valid for.
+/// The scope of a signature.
 #[derive(Debug, Clone, Copy)]
 pub struct AwsScope<'s> {
     pub service: &'static str,

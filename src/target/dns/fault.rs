@@ -1,4 +1,4 @@
-//! What a DNS server refuses, and what to do about it.
+//! Refusals of a DNS server, and what to do about them.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::Route53Fault;
 pub enum DnsFault {
     /// A name that can't be one.
     NoName(String),
-    /// What is wrong with the key, as a clause.
+    /// The fault of the key, as a clause.
     NoKey(&'static str),
     /// Its address may not be connected to.
     Denied(String),

@@ -87,7 +87,7 @@ pub async fn carry_out(visit: &Visit) -> Shown {
         return Ok(sign_in);
     }
     let path = head.api_path("");
-    // What was read is what is carried out, as with an approval.
+    // The plan that was read is the one that is carried out, as with an approval.
     let planned = visit.api.send(Method::DELETE, &dry_run(&path, "true"), None).await;
     if let Ok(plan) = planned
         && digest(&following(visit, plan).await?.1) != visit.field("plan")

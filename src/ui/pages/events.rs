@@ -14,7 +14,7 @@ use crate::ui::{Shown, Visit};
 struct Events {
     frame: Frame,
     list: ListAnswer<Value>,
-    /// What they are about; empty for everything.
+    /// The resource that they are about; empty for all.
     about: String,
 }
 

@@ -101,13 +101,13 @@ pub async fn show(visit: &Visit) -> Shown {
     let read = visit.ui.read_plans.find(owner, visit.parameter("other")).filter(|_| other);
     list.sections.iter().for_each(|section| visit.ui.read_plans.remember(owner, section));
     let scope = if fleet.is_empty() { organization.to_owned() } else { format!("{organization}/{fleet}") };
-    // What is on a cluster has no pages of its own.
+    // Topics and users have no pages of their own.
     let key = ResourceKey::try_from(resource.to_owned()).ok();
     let key = key.map(|key| key.within_cluster().map_or(key.clone(), |(cluster, _)| cluster));
     let of_key =
         |key: ResourceKey| Head::new(KindPages::of(key.kind), key.organization.as_str(), &key.name, PLAN);
     let mut head = key.map(of_key);
-    // What others have is as what doesn't exist.
+    // Resources of others count as missing.
     if let Some(of) = &head
         && visit.api.get::<Value>(&of.api_path("")).await.is_err()
     {
@@ -116,7 +116,7 @@ pub async fn show(visit: &Visit) -> Shown {
     let of_page = [("organization", organization), ("fleet", fleet), ("resource", resource)];
     let first = with_query("/plan".to_owned(), &of_page);
     let next = list.next_page_token.as_ref();
-    // What differs is marked on the pages that follow, too.
+    // Differences are marked on the pages that follow, too.
     let of_next = [("other", visit.parameter("other"))];
     let next = next.map(|token| with_query(with_query(first.clone(), &of_next), &[("page", token)]));
     let next = next.unwrap_or_default();

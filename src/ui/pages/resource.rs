@@ -196,7 +196,7 @@ fn is_redacted(value: &Value) -> bool {
     value.get("redacted") == Some(&Value::Bool(true))
 }
 
-/// Where a field is in a record.
+/// The place of a field in a record.
 struct FieldPlace<'g> {
     /// The group whose title is above its rows; empty for the record itself.
     group: &'g str,

@@ -1,4 +1,4 @@
-//! Who is signed in, how, and which role comes from which line of which file.
+//! The person who is signed in, how, and which role comes from which line of which file.
 
 use askama::Template;
 use axum::http::StatusCode;

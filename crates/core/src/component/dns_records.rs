@@ -51,7 +51,7 @@ const ROWS: &[Row] = &[
 
 const ELSEWHERE: &str = "{host} leads to another address, which clients use within a minute";
 
-/// Where a host name leads.
+/// The destination of a host name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostRecords {
     pub addresses: BTreeSet<IpAddr>,

@@ -174,7 +174,7 @@ impl StandingInputs<'_> {
             (Some(_), Some(change), _, _) if change.verb == Verb::Delete => {
                 self.undeletable(key, change, ailing, conditions, waits)
             }
-            // What runs is reported by its health, whatever the spec says.
+            // A running cluster is reported by its health, whatever the spec says.
             (Some(_), _, _, _) if let Some(ailing) = ailing => (ailing.status, ailing.reason.clone()),
             // A blocked or refused change: the cluster keeps running as it was last applied.
             (

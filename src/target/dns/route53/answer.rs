@@ -113,7 +113,7 @@ fn read(document: &str) -> Result<Document<'_>, Route53Fault> {
     Document::parse(document).map_err(|_| Route53Fault::Unreadable)
 }
 
-/// What follows the last slash, as in `/hostedzone/Z0123`.
+/// The part after the last slash, as in `/hostedzone/Z0123`.
 fn id(text: Option<&str>) -> Result<String, Route53Fault> {
     let id = text.and_then(|text| text.rsplit('/').next()).unwrap_or_default();
     let is_fit = (1..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric());

@@ -1,4 +1,4 @@
-//! What Route 53 refuses, and what to do about it.
+//! Refusals of Route 53, and what to do about them.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const LONGEST: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route53Fault {
-    /// What is wrong with the credentials, as a clause.
+    /// The fault of the credentials, as a clause.
     NoKeys(&'static str),
     Unreached {
         endpoint: String,

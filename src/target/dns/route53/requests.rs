@@ -1,4 +1,4 @@
-//! What is asked of Route 53.
+//! Requests to Route 53.
 
 use std::fmt::Write as _;
 use std::time::Duration;

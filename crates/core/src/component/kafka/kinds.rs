@@ -81,7 +81,7 @@ const OF_ALL: &[FieldPath] = &[
 pub const REMAINS: HealthSource =
     HealthSource::new(ReadWhen::Deleting, &[OF_ALL]).selecting("labelSelector=strimzi.io%2Fcluster");
 
-/// What the topic operator says of topics.
+/// The topic operator's word on topics.
 pub const TOPICS: HealthSource = HealthSource::new(ReadWhen::Topics, &[OF_ALL, &[&["spec", "topicName"]]])
     .selecting("labelSelector=strimzi.io%2Fcluster");
 

@@ -1,4 +1,4 @@
-//! What the operator says of topics and users.
+//! The operator's word on topics and users.
 
 use std::collections::BTreeMap;
 
