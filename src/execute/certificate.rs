@@ -258,20 +258,19 @@ impl Issue<'_, '_> {
 
     async fn complete(&self, order: &mut AcmeOrder, key: &SecretString) -> Result<String, Fault> {
         let by_account = self.authority.challenge() == Challenge::DnsPersist01;
-        if let Some(text) = order.challenge().await? {
-            if !by_account {
-                self.change(|certificate| {
-                    certificate.challenges.insert(text.clone());
-                })?;
-                cancellation_point().await;
-                dns::add_challenge(&self.zones(), &self.domain, &text).await?;
-                tokio::time::sleep(self.authority.propagation()).await;
-            }
+        if let Some(text) = order.challenge().await?.filter(|_| !by_account) {
+            self.change(|certificate| {
+                certificate.challenges.insert(text.clone());
+            })?;
             cancellation_point().await;
-            match order.prove().await {
-                Err(AcmeFault::Refused(why)) if by_account => return Err(self.without_record(&why).await?),
-                proved => proved?,
-            }
+            dns::add_challenge(&self.zones(), &self.domain, &text).await?;
+            tokio::time::sleep(self.authority.propagation()).await;
+        }
+        cancellation_point().await;
+        // Also where the authority has seen enough: the order may not say so yet.
+        match order.prove().await {
+            Err(AcmeFault::Refused(why)) if by_account => return Err(self.without_record(&why).await?),
+            proved => proved?,
         }
         cancellation_point().await;
         let request = request(&self.order.name, key)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use instant_acme::{
     Account, AuthorizationStatus, CertificateIdentifier, ChallengeStatus, ChallengeType, Identifier,
-    NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
+    NewAccount, NewOrder, Order, OrderStatus, Problem, RetryPolicy,
 };
 use jiff::{SignedDuration, Timestamp};
 use rustls_pki_types::CertificateDer;
@@ -239,9 +239,11 @@ impl AcmeOrder {
                 continue;
             }
             let mut challenge = authorization.challenge(kind.clone()).ok_or(no_challenge(&kind))?;
-            // A run that was killed may have asked already. An authority that is asked twice refuses.
-            if challenge.status == ChallengeStatus::Pending {
-                challenge.set_ready().await?;
+            match challenge.set_ready().await {
+                // A run that was killed asked already, and some authorities don't take that twice.
+                Err(instant_acme::Error::Api(problem))
+                    if challenge.status == ChallengeStatus::Processing && is_malformed(&problem) => {}
+                asked => asked?,
             }
         }
         self.settle().await
@@ -290,6 +292,10 @@ impl AcmeOrder {
         }
         Ok(self.order.poll_certificate(&RetryPolicy::new().timeout(PATIENCE)).await?)
     }
+}
+
+fn is_malformed(problem: &Problem) -> bool {
+    problem.r#type.as_deref().is_some_and(|kind| kind.ends_with(":malformed"))
 }
 
 fn no_challenge(kind: &ChallengeType) -> AcmeFault {

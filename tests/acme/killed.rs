@@ -62,6 +62,7 @@ fn killed_while_the_authority_looks_the_order_goes_on() {
     tree.run(APPLY).expect(3);
     tree.run(APPLY).expect(0);
     tree.run(PLAN).expect(0).says(&["Nothing to do"]);
+    assert_eq!(pebble.orders(), 1, "{}", pebble.log());
     assert!(knot.answers(CHALLENGE, "TXT").is_empty());
 }
 
