@@ -237,5 +237,7 @@ fn probe(fault: Option<String>) -> impl IntoResponse {
 }
 
 async fn metrics(State(vitals): State<Arc<Vitals>>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, METRICS)], vitals.metrics())
+    // Counting takes a moment with thousands of clusters.
+    let page = tokio::task::spawn_blocking(move || vitals.metrics()).await.unwrap_or_default();
+    ([(CONTENT_TYPE, METRICS)], page)
 }
