@@ -207,6 +207,9 @@ impl FleetJudge<'_> {
 
     /// Judges a fleet whose objects haven't changed; `None` if it has to be observed for that.
     pub(super) fn judge_again(&self, target: &Target) -> Option<Health> {
+        if let Target::Directory(_) = target {
+            return Some(Health::default());
+        }
         let Some(last) = self.context.judged.and_then(|judged| judged.last(self.fleet)) else {
             return Some(Health::default());
         };

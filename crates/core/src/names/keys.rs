@@ -63,11 +63,6 @@ impl ResourceKey {
         Some((Self::new(Kind::Cluster, &self.organization, cluster), name))
     }
 
-    /// The first key that a topic or user of a cluster may have, in the order of keys.
-    pub fn first_on(&self, kind: Kind) -> Self {
-        Self::new(kind, &self.organization, format!("{}/", self.name))
-    }
-
     /// The key as that of a fleet, if it is one.
     pub fn as_fleet(&self) -> Option<FleetKey> {
         let name = (self.kind == Kind::Fleet).then_some(&self.name)?;
