@@ -425,7 +425,7 @@ fn remember_ids(
     let ResolvedTree { recorded, catalog, .. } = checked;
     let is_unrecorded =
         |key: &ResourceKey| !recorded.resources.contains_key(key) && !recorded.generations.contains_key(key);
-    let unrecorded = recorded.resources.unrecorded(catalog.resources.keys()).filter(|key| is_unrecorded(key));
+    let unrecorded = recorded.resources.missing(&catalog.resources).filter(|key| is_unrecorded(key));
     let fleets: BTreeSet<FleetKey> =
         unrecorded.filter_map(|key| catalog.resources.get(key)?.fleet()).collect();
     let asked = |fleet: &FleetKey| fleets.contains(fleet) && !under_way.contains_key(fleet);

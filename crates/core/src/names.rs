@@ -5,6 +5,7 @@ mod json;
 mod keys;
 mod line;
 mod quantity;
+mod side_by_side;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,6 +21,7 @@ pub use json::Json;
 pub use keys::{FleetKey, ObjectKey, ResourceKey, SecretRef, SpecPath};
 pub use line::{count, is_deceptive, log_line, one_line, tenths};
 pub use quantity::{QUANTITY_SUFFIXES, quantity};
+pub use side_by_side::side_by_side;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {expected}")]

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use crate::catalog::{Catalog, HostNames, OpenedSecret, Recorded, Records, Secrets, resolve};
 use crate::config::Config;
-use crate::names::{Identifier, Kind, ResourceKey, SecretRef, SpecPath};
+use crate::names::{Identifier, Kind, ResourceKey, SecretRef, SpecPath, side_by_side};
 use crate::problem::{Origin, Problem};
 use crate::spec::{Commit, Documents, ParsedFile};
 
@@ -90,7 +90,7 @@ impl Inputs<'_> {
         if !self.is_alike(before) {
             return None;
         }
-        let files = self.documents.differing(&before.documents);
+        let files: Vec<_> = self.documents.differing(&before.documents).collect();
         let records = self.recorded.resources.changed_since(&before.recorded.resources);
         let secrets = changed_secrets(&before.secrets, self.secrets);
         if files.is_empty() && records.is_empty() && secrets.is_empty() {
@@ -320,11 +320,10 @@ fn changed_secrets<'a>(before: &'a Secrets, now: &'a Secrets) -> Vec<&'a SecretR
         (OpenedSecret::Refused(one), OpenedSecret::Refused(other)) => one == other,
         _ => false,
     };
-    let differs = |(reference, opened): &(&SecretRef, &OpenedSecret)| {
-        !before.opened.get(*reference).is_some_and(|was| is_same(was, opened))
-    };
-    let changed = now.opened.iter().filter(differs).map(|(reference, _)| reference);
-    changed.chain(before.opened.keys().filter(|it| !now.opened.contains_key(it))).collect()
+    let both = side_by_side(&before.opened, &now.opened);
+    both.filter(|(_, was, opened)| !was.zip(*opened).is_some_and(|(was, opened)| is_same(was, opened)))
+        .map(|(reference, ..)| reference)
+        .collect()
 }
 
 /// Replaces what some organizations have in a catalog; `None` if a problem is in no file.

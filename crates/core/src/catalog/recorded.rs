@@ -12,7 +12,9 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::immutable::immutable_fields;
-use crate::names::{Digest, FleetKey, Identifier, Json, Kind, ObjectKey, ResourceKey, SpecPath};
+use crate::names::{
+    Digest, FleetKey, Identifier, Json, Kind, ObjectKey, ResourceKey, SpecPath, side_by_side,
+};
 use crate::problem::Origin;
 use crate::spec::{SourceId, Spec};
 
@@ -68,16 +70,13 @@ impl Records {
         self.0.get(key)
     }
 
-    /// Those of some keys, which come in their order, that have no record.
-    pub fn unrecorded<'k>(
-        &self,
-        keys: impl IntoIterator<Item = &'k ResourceKey>,
+    /// The keys of a map that have no record.
+    pub fn missing<'k, V>(
+        &'k self,
+        of: &'k BTreeMap<ResourceKey, V>,
     ) -> impl Iterator<Item = &'k ResourceKey> {
-        let mut known = self.0.keys().peekable();
-        keys.into_iter().filter(move |key| {
-            while known.next_if(|known| known < key).is_some() {}
-            known.next_if(|known| known == key).is_none()
-        })
+        let both = side_by_side(of, &self.0);
+        both.filter(|(_, named, record)| named.is_some() && record.is_none()).map(|(key, ..)| key)
     }
 
     /// All records, shared.
@@ -145,12 +144,11 @@ impl Records {
         if Arc::ptr_eq(&self.0, &others.0) {
             return Vec::new();
         }
-        let is_same = |key: &ResourceKey, shared: &Arc<SharedRecord>| {
-            let before = others.0.get(key);
-            before.is_some_and(|it| Arc::ptr_eq(it, shared) || it.record == shared.record)
+        let is_same = |(own, other): (&Arc<SharedRecord>, &Arc<SharedRecord>)| {
+            Arc::ptr_eq(own, other) || own.record == other.record
         };
-        let changed = self.0.iter().filter(|(key, shared)| !is_same(key, shared)).map(|(key, _)| key);
-        changed.chain(others.0.keys().filter(|key| !self.contains_key(key))).collect()
+        let both = side_by_side(&self.0, &others.0);
+        both.filter(|(_, own, other)| !own.zip(*other).is_some_and(is_same)).map(|(key, ..)| key).collect()
     }
 
     /// Returns the digest of each record, made by `make` when it is first asked for. `make` must depend on the

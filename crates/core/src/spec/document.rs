@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 
-use crate::names::{Digest, Identifier, Json, Kind, ResourceKey, SpecPath};
+use crate::names::{Digest, Identifier, Json, Kind, ResourceKey, SpecPath, side_by_side};
 use crate::problem::{Location, Origin, Problem};
 use crate::spec::remnants::Remnants;
 use crate::spec::text::{DocumentPlace, DocumentText, MaskedText};
@@ -255,43 +255,14 @@ impl Documents {
 
     /// Returns the files that differ from those of another tree or are missing in it.
     pub fn changed_since<'a>(&'a self, other: &'a Documents) -> impl Iterator<Item = &'a ParsedFile> {
-        // Both are in the order of paths.
-        let mut others = other.files.iter().peekable();
-        let changed = self.files.iter().filter(move |(path, file)| {
-            while others.next_if(|(before, _)| before < path).is_some() {}
-            !others.peek().is_some_and(|(its, other)| its == path && file.is(other))
-        });
-        changed.map(|(_, file)| &**file)
+        self.differing(other).filter_map(|path| self.files.get(path)).map(|file| &**file)
     }
 
     /// The files that only one of two trees has, and those that differ.
-    pub fn differing<'a>(&'a self, other: &'a Documents) -> Vec<&'a SpecPath> {
-        let mut found = Vec::new();
-        let (mut own, mut others) = (self.files.iter().peekable(), other.files.iter().peekable());
-        loop {
-            match (own.peek(), others.peek()) {
-                (Some((path, file)), Some((its, its_file))) if path == its => {
-                    if !file.is(its_file) {
-                        found.push(*path);
-                    }
-                    own.next();
-                    others.next();
-                }
-                (Some((path, _)), Some((its, _))) if path > its => {
-                    found.push(*its);
-                    others.next();
-                }
-                (Some((path, _)), _) => {
-                    found.push(*path);
-                    own.next();
-                }
-                (None, Some((its, _))) => {
-                    found.push(*its);
-                    others.next();
-                }
-                (None, None) => return found,
-            }
-        }
+    pub fn differing<'a>(&'a self, other: &'a Documents) -> impl Iterator<Item = &'a SpecPath> {
+        let both = side_by_side(&self.files, &other.files);
+        both.filter(|(_, own, other)| !own.zip(*other).is_some_and(|(own, other)| own.is(other)))
+            .map(|(path, ..)| path)
     }
 
     /// The files in a top folder.
