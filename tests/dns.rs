@@ -336,6 +336,48 @@ fn killed_at_any_message_a_later_run_leaves_the_records_that_no_kill_would_have(
     assert!(killed > 6, "only {killed} runs were killed");
 }
 
+/// A run is killed after a record was made and before that is known, and then the cluster goes while the server is away.
+#[test]
+fn a_record_of_which_nothing_is_known_goes_with_its_cluster() {
+    let mut plane = ControlPlane::lease();
+    plane.run_controllers();
+    let mut knot = Knot::start();
+    let door = Door::before(knot.address);
+    let tree = described(&plane, &knot);
+    tree.remove(ORDERS);
+    tree.edit(ACCOUNT, &knot.address.port().to_string(), &door.port.to_string());
+    let (inside, outside) = ("cluster_access: Internal\n", "cluster_access: External\n");
+    tree.edit(SANDBOX, inside, outside);
+    tree.run(APPLY).expect(0);
+    for (host, address) in NAMES.iter().zip(["192.0.2.1", "192.0.2.2"]) {
+        serve_in(&plane, "kafka-acme--sandbox", host, json!([{"ip": address}]));
+    }
+    let records = |knot: &Knot| NAMES.iter().map(|host| knot.answers(host, "A").len()).sum::<usize>();
+    for message in 1.. {
+        let start = || {
+            let mut command: Command = tree.command(APPLY);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        };
+        assert!(
+            door.kills(start, Moment { message, is_answered: false }),
+            "no run was killed between two records"
+        );
+        if records(&knot) > 0 {
+            break;
+        }
+    }
+    knot.stop();
+    tree.remove(SANDBOX);
+    tree.run(APPLY).expect(1).says(&["can't be reached"]);
+    knot.start_again();
+    tree.run(APPLY).expect(0);
+    tree.run(PLAN).expect(0).says(&["Nothing to do"]);
+    assert_eq!(records(&knot), 0);
+    for host in NAMES {
+        assert!(knot.answers(&format!("_streamfleet.{host}"), "TXT").is_empty(), "{host}");
+    }
+}
+
 /// The rights that `streamfleet role` prints are enough, and a daemon follows by itself.
 #[test]
 fn behind_a_gateway_all_names_lead_to_it_and_follow_it_by_themselves() {

@@ -7,7 +7,7 @@ use futures_util::stream::{self, StreamExt as _};
 use serde_json::{Value, json};
 
 use super::api::KindRef;
-use super::inventory::AppliedObject;
+use super::inventory::{AppliedObject, ObjectEntry};
 use super::observe::{ObjectComparison, intended};
 use super::watch::health_fields::pick;
 use super::{KubeError, KubernetesTarget};
@@ -117,14 +117,15 @@ impl KubernetesTarget {
         Ok(AppliedObject { uid: owner, applied, fields: None, left: None })
     }
 
-    /// `ours` is the entry of the inventory, which knows the owner that the record names.
+    /// `entry` is that of the inventory; a record that was only intended may be there all the same.
     pub(super) async fn release_record(
         &self,
         key: &ObjectKey,
-        ours: Option<AppliedObject>,
+        entry: Option<ObjectEntry>,
     ) -> Result<(), KubeError> {
-        let Some(ours) = ours else { return Ok(()) };
-        let released = dns::release(&self.zones, &key.name, &ours.uid).await;
+        let Some(ObjectEntry { owner, written, .. }) = entry else { return Ok(()) };
+        let owner = written.map_or_else(|| owner_text(self.installation, &owner), |written| written.uid);
+        let released = dns::release(&self.zones, &key.name, &owner).await;
         released.map_err(|fault| failed("delete", key, fault))
     }
 

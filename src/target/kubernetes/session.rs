@@ -79,12 +79,13 @@ impl ClusterSession {
     pub(in crate::target) fn start(&mut self, number: usize, task: Task) {
         let Task { object, uid, deletes } = task;
         let key = self.inventory.find(&object).cloned().unwrap_or(object);
-        let ours = self.inventory.objects.get(&key).and_then(|entry| entry.written.clone());
+        let entry = self.inventory.objects.get(&key).cloned();
+        let ours = entry.as_ref().and_then(|entry| entry.written.clone());
         let (target, write) = (self.target.clone(), self.ready.remove(&key));
         let cluster = leftovers::cluster_of(&self.inventory, &key);
         self.running.push(Box::pin(async move {
             let result = match write {
-                _ if is_record(&key) && deletes => target.release_record(&key, ours).await.map(|()| None),
+                _ if is_record(&key) && deletes => target.release_record(&key, entry).await.map(|()| None),
                 Some(write) if is_record(&key) => target.write_record(write).await.map(Some),
                 _ if deletes => delete(&target, &key, uid, ours, cluster).await.map(|()| None),
                 Some(write) => apply(&target, write, uid, ours).await.map(Some),
@@ -143,10 +144,14 @@ impl ClusterSession {
         let key = write.key.clone();
         let before = self.inventory.find(&key).cloned();
         let before = before.and_then(|known| self.inventory.objects.remove(&known));
+        let written = before.and_then(|entry| entry.written);
+        // A DNS server that didn't answer left open whether the record is ours.
+        let is_open = is_record(&key) && written.is_none();
+        let is_new = write.uid.is_none() || write.recreate || write.adopts || is_open;
         let entry = ObjectEntry {
             owner: write.owner.clone(),
-            written: before.and_then(|entry| entry.written),
-            intended: (write.uid.is_none() || write.recreate || write.adopts).then(|| write.applied.clone()),
+            written,
+            intended: is_new.then(|| write.applied.clone()),
             adopts: write.uid.clone().filter(|_| write.adopts),
             deleting: false,
         };
