@@ -309,6 +309,26 @@ fn a_bucket_whose_making_was_interrupted_is_finished_and_one_that_was_there_is_l
     assert_eq!(unsure.asked().len(), 6, "its public access is blocked, and it is encrypted");
 }
 
+/// Keys that may not look can't tell whether an interrupted run began to make the bucket.
+#[test]
+fn a_bucket_that_cannot_be_seen_is_left_as_it_is_by_the_run_after_a_failed_one() {
+    let told = Told::answering(&[
+        ("403 Forbidden", ""),
+        ("500 Internal Server Error", "InternalError"),
+        ("403 Forbidden", ""),
+        TAKEN,
+    ]);
+    let lab = told.lab();
+    lab.apply().expect(1).says(&["the service answers 500 Internal Server Error (InternalError)"]);
+    lab.apply().expect(0);
+    assert_eq!(told.asked().len(), 4);
+    assert!(
+        lab.history().contains("had it before, so it isn't made, and is used as it is"),
+        "{}",
+        lab.history()
+    );
+}
+
 /// AWS would make the account's own bucket again there, and answer as if it were new.
 #[test]
 fn in_the_first_region_a_bucket_is_not_made_a_second_time() {

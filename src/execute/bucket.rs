@@ -1,7 +1,7 @@
 //! Makes the buckets of changes, before any of their steps.
 //!
-//! A bucket is recorded as begun before the service is asked to make it, and as made once it is protected. So a run that
-//! is killed in between is continued, and a bucket that was there before is never changed.
+//! A bucket that is missing is recorded as begun before the service is asked to make it, and as made once it is protected.
+//! So a run that is killed in between is continued, and a bucket that was there before is never changed.
 
 use super::fleet::FleetRun;
 use super::{StepFault, cancellation_point};
@@ -31,7 +31,8 @@ impl<'a> FleetRun<'a, '_> {
         let client = BucketClient::new(place, keys, self.run.targets.allowed())?;
         let look = client.look().await?;
         cancellation_point().await;
-        if look != BucketLook::Taken {
+        // Where keys may not look, the bucket may have been there before.
+        if look == BucketLook::Missing {
             self.run.audit([format!("making bucket {} for {}", place.name, change.resource)])?;
             self.record_bucket(change, Some(&BucketRecord { place: place.clone(), made: false }))?;
             cancellation_point().await;
