@@ -250,16 +250,17 @@ impl AcmeOrder {
     }
 
     async fn settle(&mut self) -> Result<(), AcmeFault> {
-        // A certificate that is being made, or is there, isn't waited for here.
-        if !matches!(self.order.state().status, OrderStatus::Pending) {
-            return Ok(());
+        let failed = || AcmeFault::Refused("the order failed".to_owned());
+        match self.order.state().status {
+            OrderStatus::Pending => {}
+            OrderStatus::Invalid => return Err(self.refusal().await.unwrap_or_else(failed)),
+            // A certificate that is being made, or is there, isn't waited for here.
+            _ => return Ok(()),
         }
         match self.order.poll_ready(&RetryPolicy::new().timeout(PATIENCE)).await {
             Ok(OrderStatus::Ready) => Ok(()),
             // The order says only that it failed; the challenge says why.
-            Ok(_) => {
-                Err(self.refusal().await.unwrap_or_else(|| AcmeFault::Refused("the order failed".to_owned())))
-            }
+            Ok(_) => Err(self.refusal().await.unwrap_or_else(failed)),
             Err(instant_acme::Error::Api(problem)) => {
                 Err(self.refusal().await.unwrap_or_else(|| AcmeFault::refused(&problem)))
             }

@@ -1,6 +1,7 @@
 use std::process::{Child, Stdio};
 
 use super::{APPLY, CHALLENGE, KEPT, PLAN, QUARTER, chain, kept, managed, renewal, set};
+use crate::support::control_plane::until;
 use crate::support::door::{Door, Moment};
 use crate::support::knot::Knot;
 use crate::support::pebble::Pebble;
@@ -46,24 +47,40 @@ fn killed_at_any_answer_there_is_one_order_and_nothing_is_left_in_the_zone() {
 #[test]
 fn killed_while_the_authority_looks_the_order_goes_on() {
     let knot = Knot::start();
-    let slow = [("PEBBLE_VA_NOSLEEP", "0"), ("PEBBLE_VA_SLEEPTIME", "5")];
-    let pebble = Pebble::start_with(knot.address, QUARTER, &slow);
-    let door = Door::before_stream(pebble.address);
-    let tree = managed(&knot, &pebble);
-    set(&tree, &pebble.settings(door.port));
-    let looks = || pebble.log().contains("Pulled a task");
-    for message in 1.. {
-        let is_killed = door.kills(|| quiet(&tree), Moment { message, is_answered: false });
-        assert!(is_killed, "the run ended before the authority looked\n{}", pebble.log());
-        if looks() {
-            break;
-        }
-    }
+    let (tree, pebble, _door) = killed_while_it_looks(&knot, "5");
     tree.run(APPLY).expect(3);
     tree.run(APPLY).expect(0);
     tree.run(PLAN).expect(0).says(&["Nothing to do"]);
     assert_eq!(pebble.orders(), 1, "{}", pebble.log());
     assert!(knot.answers(CHALLENGE, "TXT").is_empty());
+}
+
+#[test]
+fn why_an_order_failed_is_told_by_the_run_after_the_one_that_was_killed() {
+    let mut knot = Knot::start();
+    let (tree, pebble, _door) = killed_while_it_looks(&knot, "15");
+    knot.stop();
+    until("the authority has looked", || pebble.log().contains("set INVALID by").then_some(()));
+    knot.start_again();
+    tree.run(APPLY).expect(1).says(&["the authority says: Error retrieving TXT records for DNS challenge"]);
+    assert_eq!(pebble.orders(), 1, "{}", pebble.log());
+}
+
+/// A tree whose run was killed once the authority looked, which takes it up to so many seconds.
+fn killed_while_it_looks(knot: &Knot, seconds: &str) -> (Tree, Pebble, Door) {
+    let slow = [("PEBBLE_VA_NOSLEEP", "0"), ("PEBBLE_VA_SLEEPTIME", seconds)];
+    let pebble = Pebble::start_with(knot.address, QUARTER, &slow);
+    let door = Door::before_stream(pebble.address);
+    let tree = managed(knot, &pebble);
+    set(&tree, &pebble.settings(door.port));
+    for message in 1.. {
+        let is_killed = door.kills(|| quiet(&tree), Moment { message, is_answered: false });
+        assert!(is_killed, "the run ended before the authority looked\n{}", pebble.log());
+        if pebble.log().contains("Pulled a task") {
+            break;
+        }
+    }
+    (tree, pebble, door)
 }
 
 fn quiet(tree: &Tree) -> Child {
