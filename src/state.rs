@@ -294,6 +294,10 @@ impl State {
     /// Forgets a deleted resource. The number of its deletions is kept, so that a resource recreated under
     /// its key gets another id.
     pub fn remove_resource(&self, key: &ResourceKey, now: Timestamp) -> Result<(), StateError> {
+        // While the registry still has the domain, forgetting this can be repeated.
+        if key.kind == Kind::BaseDomain {
+            self.change_certificates(|all| drop(all.certificates.remove(key)))?;
+        }
         let mut registry = locked(&self.registry);
         if registry.facts.resources.contains_key(key) {
             let removal = registry.facts.removal(key.clone(), now);
@@ -302,9 +306,6 @@ impl State {
         drop(registry);
         if let Some(fleet) = key.as_fleet() {
             locked(&self.kubeconfigs).forget(&fleet)?;
-        }
-        if key.kind == Kind::BaseDomain {
-            self.change_certificates(|all| drop(all.certificates.remove(key)))?;
         }
         self.end_sizes(key, now)?;
         self.forget_details(key)
