@@ -4,6 +4,7 @@ mod corrections;
 mod repeats;
 mod timer;
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -312,8 +313,8 @@ impl RoundMemory {
             state.corrections.done(&plan.fleet, change, now);
             state.repeats.done(Some(&plan.fleet), change, Moment::now(now));
         }
-        let wanted = WantedFleet::of(&round.checked.catalog, &plan.fleet);
-        let until = state.tried(&plan.fleet, &wanted, report, Moment::now(now));
+        let wanted = || WantedFleet::of(&round.checked.catalog, &plan.fleet);
+        let until = state.tried(&plan.fleet, wanted, report, Moment::now(now));
         drop(state);
         // This comes last, so that the fleet's next plan includes all of the above.
         self.ended(&plan.fleet);
@@ -348,7 +349,7 @@ impl MemoryState {
     fn tried(
         &mut self,
         fleet: &FleetKey,
-        wanted: &WantedFleet,
+        wanted: impl FnOnce() -> WantedFleet,
         report: &ExecutionReport,
         now: Moment,
     ) -> Option<Timestamp> {
@@ -360,6 +361,7 @@ impl MemoryState {
         let alone = failed.iter().filter(|failure| failure.alone);
         let alone = alone.filter_map(|failure| Some((Some(failure.resource.clone()?), failure)));
         let mut next: Option<Timestamp> = None;
+        let wanted = LazyCell::new(wanted);
         for (resource, failure) in of_fleet.into_iter().chain(alone) {
             let key = (fleet.clone(), resource);
             let before = before.remove(&key).filter(|before| before.wanted == *wanted);
@@ -368,7 +370,8 @@ impl MemoryState {
             let until = pause.until(now);
             next = Some(next.map_or(until, |next| next.min(until)));
             let failed = failure.for_tenants().to_string();
-            self.failed.insert(key, Failed { wanted: wanted.clone(), pace, failed, pause });
+            let wanted = WantedFleet::clone(&wanted);
+            self.failed.insert(key, Failed { wanted, pace, failed, pause });
         }
         // Those that wait for their next attempt weren't tried.
         let is_done = |resource: &ResourceKey| report.done.iter().any(|done| done.resource == *resource);
@@ -440,22 +443,22 @@ mod tests {
         let now = Moment::now(now);
         let pause = |until: Timestamp| until.duration_since(now.clock).as_secs_f64();
         for seconds in [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 300.0, 300.0] {
-            let until = state.tried(&fleet, &specs, &report(vec![failed("no")]), now).unwrap();
+            let until = state.tried(&fleet, || specs.clone(), &report(vec![failed("no")]), now).unwrap();
             assert!((seconds * 0.79..seconds * 1.21).contains(&pause(until)), "{seconds}: {until}");
         }
         assert_eq!(state.failed[&(fleet.clone(), None)].failed, "fleet acme/eu: no");
         // Both other specs and a success reset the backoff.
-        let until = state.tried(&fleet, &wanted("others"), &report(vec![failed("no")]), now).unwrap();
+        let until = state.tried(&fleet, || wanted("others"), &report(vec![failed("no")]), now).unwrap();
         assert!(pause(until) < 1.21);
         let cluster: ResourceKey = "Cluster/acme/orders".to_owned().try_into().unwrap();
         let alone = ExecutionFailure { resource: Some(cluster.clone()), alone: true, ..failed("no") };
-        assert!(state.tried(&fleet, &specs, &report(vec![alone]), now).is_some());
+        assert!(state.tried(&fleet, || specs.clone(), &report(vec![alone]), now).is_some());
         // It waits while others of its fleet are done.
-        assert_eq!(state.tried(&fleet, &specs, &report(vec![]), now), None);
+        assert_eq!(state.tried(&fleet, || specs.clone(), &report(vec![]), now), None);
         assert_eq!(state.failed.keys().collect::<Vec<_>>(), [&(fleet.clone(), Some(cluster.clone()))]);
         let done = CompletedChange { fleet: Some(fleet.clone()), resource: cluster, verb: Verb::Update };
         let done = ExecutionReport { done: vec![done], ..ExecutionReport::default() };
-        assert_eq!(state.tried(&fleet, &specs, &done, now), None);
+        assert_eq!(state.tried(&fleet, || specs.clone(), &done, now), None);
         assert!(state.failed.is_empty());
     }
 }

@@ -62,7 +62,8 @@ fn zones(config: &Config, checked: &ResolvedTree) -> BTreeMap<Identifier, DnsZon
     let mut zones: BTreeMap<Identifier, BTreeMap<Domain, KeptZone>> = BTreeMap::new();
     // All domains of an account share what is known of it.
     let mut logins: BTreeMap<(&Identifier, Option<&Identifier>), Result<DnsLogin, String>> = BTreeMap::new();
-    for resource in checked.catalog.resources.values() {
+    let domains = checked.catalog.resources.iter().filter(|(key, _)| key.kind == Kind::BaseDomain);
+    for (_, resource) in domains {
         let Spec::BaseDomain(domain) = &resource.spec else { continue };
         if !domain.dns_provider.is_kept() {
             continue;
@@ -143,7 +144,8 @@ fn recorded_fleet((key, record): (&ResourceKey, &RecordedResource)) -> Option<Ta
 
 pub(super) fn bound_kubernetes_clusters(checked: &ResolvedTree) -> BTreeMap<String, FleetKey> {
     let recorded = checked.recorded.resources.iter();
-    recorded.filter_map(|(key, record)| Some((bound(record)?.to_owned(), key.as_fleet()?))).collect()
+    let fleets = recorded.filter_map(|(key, record)| Some((key.as_fleet()?, record)));
+    fleets.filter_map(|(fleet, record)| Some((bound(record)?.to_owned(), fleet))).collect()
 }
 
 /// The UID of the Kubernetes cluster that a fleet was first applied to.

@@ -39,8 +39,11 @@ impl<'a> Renderer<'a> {
     pub fn new(catalog: &'a Catalog) -> Self {
         let mut clusters: BTreeMap<&FleetKey, Vec<_>> =
             catalog.fleets.keys().map(|key| (key, Vec::new())).collect();
-        for cluster in catalog.clusters.values() {
-            clusters.entry(&cluster.fleet).or_default().push(cluster);
+        // The clusters of a fleet mostly follow each other.
+        let all: Vec<_> = catalog.clusters.values().collect();
+        for group in all.chunk_by(|one, other| one.fleet == other.fleet) {
+            let Some(first) = group.first() else { continue };
+            clusters.entry(&first.fleet).or_default().extend(group);
         }
         Self { config: &catalog.config, fleets: &catalog.fleets, clusters }
     }

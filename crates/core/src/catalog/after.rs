@@ -374,7 +374,7 @@ pub(super) fn replace<K: Ord, V>(
 fn share(catalog: &mut Catalog, before: &Catalog) {
     fn share<K: Ord, V: PartialEq>(map: &mut BTreeMap<K, Arc<V>>, before: &BTreeMap<K, Arc<V>>) {
         for (key, value) in map {
-            if let Some(was) = before.get(key).filter(|was| **was == *value) {
+            if let Some(was) = before.get(key).filter(|was| Arc::ptr_eq(was, value) || **was == *value) {
                 *value = Arc::clone(was);
             }
         }

@@ -130,7 +130,10 @@ fn unreachable_server(
 /// Warns of a kubeconfig that won't be accepted for ever. A token that expires at all was made for a short time; a
 /// client certificate always expires.
 fn expiry(draft: &CatalogDraft, document: &Document, field: &'static str, value: &str) -> Option<Problem> {
-    let access = KubeAccess::parse(value).ok().filter(|_| field == "kubeconfig")?;
+    if field != "kubeconfig" {
+        return None;
+    }
+    let access = KubeAccess::parse(value).ok()?;
     let end = access.auth.expires()?;
     let (what, hint) = match access.auth {
         KubeAuth::Token(_) => (

@@ -180,10 +180,11 @@ fn first_topics<'a>(catalog: &'a Catalog, recorded: &'a Recorded) -> BTreeMap<Re
 /// Returns the resources on each fleet, by specs and by records.
 fn owners<'a>(catalog: &'a Catalog, recorded: &'a Recorded) -> BTreeMap<FleetKey, BTreeSet<&'a ResourceKey>> {
     let mut owners: BTreeMap<FleetKey, BTreeSet<&ResourceKey>> = BTreeMap::new();
-    for (key, resource) in &catalog.resources {
-        if let Some(fleet) = resource.fleet() {
-            owners.entry(fleet).or_default().insert(key);
-        }
+    let on_fleets = catalog.resources.iter().filter_map(|(key, resource)| Some((resource.fleet()?, key)));
+    // Those of a fleet mostly follow each other.
+    for group in on_fleets.collect::<Vec<_>>().chunk_by(|(one, _), (other, _)| one == other) {
+        let Some((fleet, _)) = group.first() else { continue };
+        owners.entry(fleet.clone()).or_default().extend(group.iter().map(|(_, key)| key));
     }
     for key in catalog.absent.keys() {
         if let Some(fleet) = recorded.resources.get(key).and_then(|record| record.fleet(key)) {
