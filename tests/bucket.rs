@@ -327,6 +327,21 @@ fn a_bucket_that_cannot_be_seen_is_left_as_it_is_by_the_run_after_a_failed_one()
         "{}",
         lab.history()
     );
+
+    // Once it is known that the run made it, it is finished.
+    let made = Told::answering(&[
+        ("403 Forbidden", ""),
+        ("200 OK", ""),
+        ("500 Internal Server Error", "InternalError"),
+        ("403 Forbidden", ""),
+        TAKEN,
+        ("200 OK", ""),
+        ("200 OK", ""),
+    ]);
+    let lab = made.lab();
+    lab.apply().expect(1);
+    lab.apply().expect(0);
+    assert_eq!(made.asked().len(), 7);
 }
 
 /// AWS would make the account's own bucket again there, and answer as if it were new.

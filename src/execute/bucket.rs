@@ -31,10 +31,14 @@ impl<'a> FleetRun<'a, '_> {
         let client = BucketClient::new(place, keys, self.run.targets.allowed())?;
         let look = client.look().await?;
         cancellation_point().await;
+        let record_begun =
+            || self.record_bucket(change, Some(&BucketRecord { place: place.clone(), made: false }));
+        if look != BucketLook::Taken {
+            self.run.audit([format!("making bucket {} for {}", place.name, change.resource)])?;
+        }
         // Where keys may not look, the bucket may have been there before.
         if look == BucketLook::Missing {
-            self.run.audit([format!("making bucket {} for {}", place.name, change.resource)])?;
-            self.record_bucket(change, Some(&BucketRecord { place: place.clone(), made: false }))?;
+            record_begun()?;
             cancellation_point().await;
         }
         let outcome = match client.create(look).await {
@@ -47,6 +51,9 @@ impl<'a> FleetRun<'a, '_> {
                 return Err(error.into());
             }
         };
+        if outcome == BucketOutcome::Made && look != BucketLook::Missing {
+            record_begun()?;
+        }
         cancellation_point().await;
         let is_ours = outcome == BucketOutcome::Made || *begun;
         let unknown = if is_ours { client.protect().await? } else { Vec::new() };
