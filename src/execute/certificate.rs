@@ -179,8 +179,6 @@ impl Issue<'_, '_> {
             let credentials = self.open(&kept.credentials, &account_secret())?;
             return Ok(self.authority.account(&credentials).await?);
         }
-        // First, so that a state that can't be written makes no accounts.
-        self.run.audit([format!("making an account at {}", self.order.authority)])?;
         let (url, credentials) = self.authority.create_account().await?;
         let kept = KeptAccount { url: url.clone(), credentials: self.seal(&account_secret(), &credentials)? };
         self.run.audit([format!("made the account {url} at {}", self.order.authority)])?;

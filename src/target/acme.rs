@@ -242,7 +242,8 @@ impl AcmeOrder {
             match challenge.set_ready().await {
                 // A run that was killed asked already, and some authorities don't take that twice.
                 Err(instant_acme::Error::Api(problem))
-                    if challenge.status == ChallengeStatus::Processing && is_malformed(&problem) => {}
+                    if challenge.status == ChallengeStatus::Processing
+                        && fault::kind(&problem) == "malformed" => {}
                 asked => asked?,
             }
         }
@@ -250,31 +251,36 @@ impl AcmeOrder {
     }
 
     async fn settle(&mut self) -> Result<(), AcmeFault> {
-        let failed = || AcmeFault::Refused("the order failed".to_owned());
-        match self.order.state().status {
-            OrderStatus::Pending => {}
-            OrderStatus::Invalid => return Err(self.refusal().await.unwrap_or_else(failed)),
+        let asked = match self.order.state().status {
+            OrderStatus::Pending => self.order.poll_ready(&RetryPolicy::new().timeout(PATIENCE)).await,
             // A certificate that is being made, or is there, isn't waited for here.
-            _ => return Ok(()),
+            status => Ok(status),
+        };
+        if self.order.state().status == OrderStatus::Invalid {
+            return Err(self.failure().await);
         }
-        match self.order.poll_ready(&RetryPolicy::new().timeout(PATIENCE)).await {
-            Ok(OrderStatus::Ready) => Ok(()),
-            // The order says only that it failed; the challenge says why.
-            Ok(_) => Err(self.refusal().await.unwrap_or_else(failed)),
+        match asked {
+            Ok(_) => Ok(()),
             Err(instant_acme::Error::Api(problem)) => {
-                Err(self.refusal().await.unwrap_or_else(|| AcmeFault::refused(&problem)))
+                Err(AcmeFault::refused(&self.challenge_error().await.unwrap_or(problem)))
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    async fn refusal(&mut self) -> Option<AcmeFault> {
+    /// Why an order failed for good. Mostly only the challenge says it.
+    async fn failure(&mut self) -> AcmeFault {
+        let why = self.challenge_error().await.or_else(|| self.order.state().error.clone());
+        AcmeFault::Refused(why.map_or_else(|| "the order failed".to_owned(), |why| fault::said(&why)))
+    }
+
+    async fn challenge_error(&mut self) -> Option<Problem> {
         let mut authorizations = self.order.authorizations();
         while let Some(Ok(mut authorization)) = authorizations.next().await {
             let state = authorization.refresh().await.ok()?;
-            let problem = state.challenges.iter().find_map(|challenge| challenge.error.as_ref());
-            if let Some(problem) = problem {
-                return Some(AcmeFault::refused(problem));
+            let problem = state.challenges.iter().find_map(|challenge| challenge.error.clone());
+            if problem.is_some() {
+                return problem;
             }
         }
         None
@@ -288,15 +294,12 @@ impl AcmeOrder {
         if self.order.state().status == OrderStatus::Ready {
             self.order.finalize_csr(request).await?;
         }
+        let got = self.order.poll_certificate(&RetryPolicy::new().timeout(PATIENCE)).await;
         if self.order.state().status == OrderStatus::Invalid {
-            return Err(AcmeFault::Refused("the order failed".to_owned()));
+            return Err(self.failure().await);
         }
-        Ok(self.order.poll_certificate(&RetryPolicy::new().timeout(PATIENCE)).await?)
+        Ok(got?)
     }
-}
-
-fn is_malformed(problem: &Problem) -> bool {
-    problem.r#type.as_deref().is_some_and(|kind| kind.ends_with(":malformed"))
 }
 
 fn no_challenge(kind: &ChallengeType) -> AcmeFault {

@@ -35,15 +35,8 @@ pub enum AcmeFault {
 
 impl AcmeFault {
     pub fn refused(problem: &Problem) -> AcmeFault {
-        let detail = problem.detail.as_deref().unwrap_or_default();
-        let below = problem.subproblems.iter().filter_map(|sub| sub.detail.as_deref());
-        let told: Vec<&str> = [detail].into_iter().chain(below).filter(|told| !told.is_empty()).collect();
-        let kind = problem.r#type.as_deref().and_then(|kind| kind.rsplit(':').next()).unwrap_or_default();
-        let said = match told.is_empty() {
-            true => words(kind),
-            false => words(&format!("{} ({kind})", told.join("; "))),
-        };
-        match kind {
+        let said = said(problem);
+        match kind(problem) {
             "badNonce" | "serverInternal" => AcmeFault::Busy(said),
             "rateLimited" => AcmeFault::Limited(said),
             "accountDoesNotExist" => AcmeFault::UnknownAccount,
@@ -84,6 +77,22 @@ impl From<instant_acme::Error> for AcmeFault {
                 told => AcmeFault::Unreached(words(&told)),
             },
         }
+    }
+}
+
+/// `malformed`
+pub(super) fn kind(problem: &Problem) -> &str {
+    problem.r#type.as_deref().and_then(|kind| kind.rsplit(':').next()).unwrap_or_default()
+}
+
+/// What the authority says, in a line.
+pub(super) fn said(problem: &Problem) -> String {
+    let detail = problem.detail.as_deref().unwrap_or_default();
+    let below = problem.subproblems.iter().filter_map(|sub| sub.detail.as_deref());
+    let told: Vec<&str> = [detail].into_iter().chain(below).filter(|told| !told.is_empty()).collect();
+    match told.is_empty() {
+        true => words(kind(problem)),
+        false => words(&format!("{} ({})", told.join("; "), kind(problem))),
     }
 }
 
