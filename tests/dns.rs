@@ -281,21 +281,29 @@ fn no_mistake_deletes_a_record() {
 /// Names of the cluster `sandbox`, which has a single broker.
 const NAMES: [&str; 2] = ["sandbox.acme.kafka.example.test", "broker-0--sandbox.acme.kafka.example.test"];
 
+const INSIDE: &str = "cluster_access: Internal\n";
+const OUTSIDE: &str = "cluster_access: External\n";
+
+/// A tree whose cluster `sandbox` has load balancers and no records yet. The DNS server is asked through a door.
+fn about_to_have_records(plane: &ControlPlane, knot: &Knot, door: &Door) -> Tree {
+    let tree = described(plane, knot);
+    tree.remove(ORDERS);
+    tree.edit(ACCOUNT, &knot.address.port().to_string(), &door.port.to_string());
+    tree.edit(SANDBOX, INSIDE, OUTSIDE);
+    tree.run(APPLY).expect(0);
+    for (host, address) in NAMES.iter().zip(["192.0.2.1", "192.0.2.2"]) {
+        serve_in(plane, "kafka-acme--sandbox", host, json!([{"ip": address}]));
+    }
+    tree
+}
+
 #[test]
 fn killed_at_any_message_a_later_run_leaves_the_records_that_no_kill_would_have() {
     let mut plane = ControlPlane::lease();
     plane.run_controllers();
     let knot = Knot::start();
     let door = Door::before(knot.address);
-    let tree = described(&plane, &knot);
-    tree.remove(ORDERS);
-    tree.edit(ACCOUNT, &knot.address.port().to_string(), &door.port.to_string());
-    let (inside, outside) = ("cluster_access: Internal\n", "cluster_access: External\n");
-    tree.edit(SANDBOX, inside, outside);
-    tree.run(APPLY).expect(0);
-    for (host, address) in NAMES.iter().zip(["192.0.2.1", "192.0.2.2"]) {
-        serve_in(&plane, "kafka-acme--sandbox", host, json!([{"ip": address}]));
-    }
+    let tree = about_to_have_records(&plane, &knot, &door);
     tree.run(APPLY).expect(0);
     let start = || {
         let mut command: Command = tree.command(APPLY);
@@ -307,8 +315,8 @@ fn killed_at_any_message_a_later_run_leaves_the_records_that_no_kill_would_have(
         for is_answered in [false, true] {
             for is_deleted in [true, false] {
                 match is_deleted {
-                    true => tree.edit(SANDBOX, outside, inside),
-                    false => tree.edit(SANDBOX, inside, outside),
+                    true => tree.edit(SANDBOX, OUTSIDE, INSIDE),
+                    false => tree.edit(SANDBOX, INSIDE, OUTSIDE),
                 }
                 let is_killed = door.kills(start, Moment { message, is_answered });
                 killed += usize::from(is_killed);
@@ -343,15 +351,7 @@ fn a_record_of_which_nothing_is_known_goes_with_its_cluster() {
     plane.run_controllers();
     let mut knot = Knot::start();
     let door = Door::before(knot.address);
-    let tree = described(&plane, &knot);
-    tree.remove(ORDERS);
-    tree.edit(ACCOUNT, &knot.address.port().to_string(), &door.port.to_string());
-    let (inside, outside) = ("cluster_access: Internal\n", "cluster_access: External\n");
-    tree.edit(SANDBOX, inside, outside);
-    tree.run(APPLY).expect(0);
-    for (host, address) in NAMES.iter().zip(["192.0.2.1", "192.0.2.2"]) {
-        serve_in(&plane, "kafka-acme--sandbox", host, json!([{"ip": address}]));
-    }
+    let tree = about_to_have_records(&plane, &knot, &door);
     let records = |knot: &Knot| NAMES.iter().map(|host| knot.answers(host, "A").len()).sum::<usize>();
     for message in 1.. {
         let start = || {

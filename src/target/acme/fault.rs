@@ -85,7 +85,7 @@ pub(super) fn kind(problem: &Problem) -> &str {
     problem.r#type.as_deref().and_then(|kind| kind.rsplit(':').next()).unwrap_or_default()
 }
 
-/// What the authority says, in a line.
+/// The authority's words, in a line.
 pub(super) fn said(problem: &Problem) -> String {
     let detail = problem.detail.as_deref().unwrap_or_default();
     let below = problem.subproblems.iter().filter_map(|sub| sub.detail.as_deref());
