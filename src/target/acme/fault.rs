@@ -80,7 +80,7 @@ impl From<instant_acme::Error> for AcmeFault {
     }
 }
 
-/// `malformed`
+/// The last part of a problem's type: `malformed`.
 pub(super) fn kind(problem: &Problem) -> &str {
     problem.r#type.as_deref().and_then(|kind| kind.rsplit(':').next()).unwrap_or_default()
 }
