@@ -5,7 +5,6 @@ mod client;
 mod route53;
 
 use std::fs;
-use std::process::{Command, Stdio};
 
 use serde_json::json;
 
@@ -305,10 +304,6 @@ fn killed_at_any_message_a_later_run_leaves_the_records_that_no_kill_would_have(
     let door = Door::before(knot.address);
     let tree = about_to_have_records(&plane, &knot, &door);
     tree.run(APPLY).expect(0);
-    let start = || {
-        let mut command: Command = tree.command(APPLY);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-    };
     let mut killed = 0;
     for message in (1..).step_by(one_in(4)) {
         let mut is_over = true;
@@ -318,7 +313,7 @@ fn killed_at_any_message_a_later_run_leaves_the_records_that_no_kill_would_have(
                     true => tree.edit(SANDBOX, OUTSIDE, INSIDE),
                     false => tree.edit(SANDBOX, INSIDE, OUTSIDE),
                 }
-                let is_killed = door.kills(start, Moment { message, is_answered });
+                let is_killed = door.kills(|| tree.start(APPLY), Moment { message, is_answered });
                 killed += usize::from(is_killed);
                 is_over &= !is_killed;
                 tree.run(APPLY).expect(0);
@@ -354,14 +349,8 @@ fn a_record_of_which_nothing_is_known_goes_with_its_cluster() {
     let tree = about_to_have_records(&plane, &knot, &door);
     let records = |knot: &Knot| NAMES.iter().map(|host| knot.answers(host, "A").len()).sum::<usize>();
     for message in 1.. {
-        let start = || {
-            let mut command: Command = tree.command(APPLY);
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-        };
-        assert!(
-            door.kills(start, Moment { message, is_answered: false }),
-            "no run was killed between two records"
-        );
+        let is_killed = door.kills(|| tree.start(APPLY), Moment { message, is_answered: false });
+        assert!(is_killed, "no run was killed between two records");
         if records(&knot) > 0 {
             break;
         }

@@ -19,7 +19,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
@@ -162,6 +162,12 @@ impl Tree {
         command.args(words.split_whitespace()).current_dir(self.folder.path());
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("USER", "tester");
         command
+    }
+
+    /// Starts a run to be killed. Its output is lost.
+    pub fn start(&self, words: &str) -> Child {
+        let mut command = self.command(words);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
     pub fn write(&self, file: &str, text: impl AsRef<[u8]>) {

@@ -1,5 +1,3 @@
-use std::process::{Child, Stdio};
-
 use super::{APPLY, CHALLENGE, KEPT, PLAN, QUARTER, chain, kept, managed, renewal, set};
 use crate::support::control_plane::until;
 use crate::support::door::{Door, Moment};
@@ -24,7 +22,7 @@ fn killed_at_any_answer_there_is_one_order_and_nothing_is_left_in_the_zone() {
             renewal::ask_again(&tree);
             before = 1;
         }
-        let is_killed = door.kills(|| quiet(&tree), Moment { message, is_answered: false });
+        let is_killed = door.kills(|| tree.start(APPLY), Moment { message, is_answered: false });
         // Only the answer to the order itself can be lost: nobody else knows of it then.
         let is_stored = || kept(&tree)["certificates"].to_string().contains("\"url\":\"");
         let is_known = tree.path().join(KEPT).exists() && is_stored();
@@ -74,18 +72,13 @@ fn killed_while_it_looks(knot: &Knot, seconds: &str) -> (Tree, Pebble, Door) {
     let tree = managed(knot, &pebble);
     set(&tree, &pebble.settings(door.port));
     for message in 1.. {
-        let is_killed = door.kills(|| quiet(&tree), Moment { message, is_answered: false });
+        let is_killed = door.kills(|| tree.start(APPLY), Moment { message, is_answered: false });
         assert!(is_killed, "the run ended before the authority looked\n{}", pebble.log());
         if pebble.log().contains("Pulled a task") {
             break;
         }
     }
     (tree, pebble, door)
-}
-
-fn quiet(tree: &Tree) -> Child {
-    let mut command = tree.command(APPLY);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 /// Whether the certificate was stored that the killed run got.

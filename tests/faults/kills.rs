@@ -1,7 +1,5 @@
 //! Kills between any two calls, and calls that fail once.
 
-use std::process::Stdio;
-
 use super::stage::{APPLY, Phase, Stage};
 use crate::support::one_in;
 use crate::support::proxy::{Fault, Rule, Side};
@@ -35,8 +33,7 @@ fn kill_everywhere(phase: Phase) {
 
 /// Starts a run and kills it once a call is held. Returns whether one was.
 fn kill_when_held(stage: &Stage) -> bool {
-    let mut run = stage.tree.command(APPLY);
-    let mut run = run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut run = stage.tree.start(APPLY);
     let was_held = stage.proxy.holds_unless(|| run.try_wait().unwrap().is_some());
     run.kill().unwrap();
     run.wait().unwrap();

@@ -1,7 +1,6 @@
 //! Objects of others that replace ours between a plan and its execution.
 
 use std::collections::BTreeMap;
-use std::process::Stdio;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -26,8 +25,7 @@ fn an_object_that_took_the_place_of_one_that_goes_stays() {
         // Rules take static strings, so the path is leaked.
         let rule = Rule::always(Fault::Hold(Side::Before)).on("DELETE", String::leak(path.to_owned()));
         stage.proxy.inject(rule.times(1));
-        let mut run = stage.tree.command(APPLY);
-        let mut run = run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut run = stage.tree.start(APPLY);
         assert!(stage.proxy.holds_unless(|| run.try_wait().unwrap().is_some()), "{path}");
 
         let theirs = replace(&stage, path);
