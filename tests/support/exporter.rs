@@ -113,9 +113,10 @@ fn answer(mut socket: TcpStream, says: &Says) -> io::Result<()> {
         Says::Nothing => socket.read(&mut [0]).map(drop),
         Says::Endless => {
             write!(socket, "{begin}\r\n")?;
-            let line = b"other_metric{a=\"b\"} 1\n".repeat(1_000);
+            // Long lines, so that a busy machine reads up to the limit of bytes before that of time.
+            let line = format!("# {}\n", "x".repeat(8_000));
             loop {
-                socket.write_all(&line)?;
+                socket.write_all(line.as_bytes())?;
             }
         }
     }
