@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 
 use crate::catalog::draft::{CatalogDraft, CatalogFinding};
 use crate::catalog::{Condition, Hold, HostNames, OpenedSecret, hosts, managed};
-use crate::names::{Domain, Identifier, Kind, ResourceKey};
+use crate::names::{Domain, Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::spec::certificate::Certificate;
 use crate::spec::material::Part;
@@ -94,7 +94,7 @@ fn day(time: Timestamp) -> String {
 }
 
 /// Returns the externally reachable clusters of each base domain, as far as documents and the record tell.
-fn clusters_by_domain(draft: &CatalogDraft) -> BTreeMap<ResourceKey, Vec<Identifier>> {
+fn clusters_by_domain<'a>(draft: &CatalogDraft<'a>) -> BTreeMap<ResourceKey, Vec<&'a Cluster>> {
     let spec_of = |key: &ResourceKey| {
         let document = draft.claims.get(key).and_then(|claim| claim.document).map(|document| &document.spec);
         document.or_else(|| draft.last_good(key))
@@ -105,10 +105,10 @@ fn clusters_by_domain(draft: &CatalogDraft) -> BTreeMap<ResourceKey, Vec<Identif
         let Some(Spec::Fleet(fleet)) = spec_of(&fleet) else { return None };
         let domain =
             fleet.domain.as_ref().filter(|_| cluster.advanced_config.cluster_access.is_external())?;
-        Some((draft.find_domain(&key.organization, domain)?, cluster.identifier.clone()))
+        Some((draft.find_domain(&key.organization, domain)?, cluster))
     };
     let kept = draft.absent.keys().filter(|key| draft.settled.contains_key(key));
-    let mut by_domain: BTreeMap<ResourceKey, Vec<Identifier>> = BTreeMap::new();
+    let mut by_domain: BTreeMap<ResourceKey, Vec<&Cluster>> = BTreeMap::new();
     for (domain, cluster) in draft.claims.keys().chain(kept).filter_map(domain_of) {
         by_domain.entry(domain).or_default().push(cluster);
     }
@@ -118,11 +118,12 @@ fn clusters_by_domain(draft: &CatalogDraft) -> BTreeMap<ResourceKey, Vec<Identif
 fn uncovered_host(
     certificate: &Certificate,
     hosts: &[HostNames],
-    cluster: &Identifier,
+    cluster: &Cluster,
     domain: &Domain,
 ) -> Option<String> {
-    let of_components = hosts.iter().map(|names| names.first(cluster, domain));
-    let mut hosts = std::iter::once(hosts::bootstrap(cluster, domain)).chain(of_components);
+    let used = hosts.iter().filter(|names| (names.is_used)(cluster));
+    let of_components = used.map(|names| names.first(&cluster.identifier, domain));
+    let mut hosts = std::iter::once(hosts::bootstrap(&cluster.identifier, domain)).chain(of_components);
     hosts.find(|host| !certificate.covers(host))
 }
 
@@ -130,7 +131,7 @@ fn uncovered_domain(
     certificate: &Certificate,
     hosts: &[HostNames],
     key: &ResourceKey,
-    clusters: &[Identifier],
+    clusters: &[&Cluster],
 ) -> Option<CatalogFinding> {
     let domain: Domain = key.name.parse().ok()?;
     let host = clusters.iter().find_map(|cluster| uncovered_host(certificate, hosts, cluster, &domain))?;
@@ -167,7 +168,7 @@ pub(super) fn check_clusters(draft: &mut CatalogDraft, certificates: &BTreeMap<R
     let finding = |draft: &CatalogDraft, cluster: &Cluster| {
         let (key, domain) = hosts::domain_of(draft, cluster)?;
         let certificate = certificates.get(&key)?;
-        let host = uncovered_host(certificate, draft.hosts, &cluster.identifier, &domain)?;
+        let host = uncovered_host(certificate, draft.hosts, cluster, &domain)?;
         Some(CatalogFinding::new(
             "/identifier",
             "an address without a certificate",

@@ -18,6 +18,8 @@ pub struct HostNames {
     pub prefix: &'static str,
     /// The highest number that replaces [`HostNames::NUMBER`] in the prefix, if it is in there.
     pub last: u32,
+    /// Whether a cluster has them, if clients outside of Kubernetes reach it.
+    pub is_used: fn(&Cluster) -> bool,
 }
 
 impl HostNames {

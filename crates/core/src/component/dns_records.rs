@@ -136,7 +136,13 @@ fn belongs(cluster: &ResolvedCluster, domain: &ClusterDomain, host: &str) -> boo
             }
         }
     };
-    host == domain.bootstrap_host || COMPONENTS.iter().flat_map(|component| component.hosts).any(is_of)
+    host == domain.bootstrap_host || used_names(cluster).any(is_of)
+}
+
+/// The names that a cluster has beside its own.
+fn used_names(cluster: &ResolvedCluster) -> impl Iterator<Item = &'static HostNames> {
+    let all = COMPONENTS.iter().flat_map(|component| component.hosts);
+    all.filter(|names| (names.is_used)(&cluster.spec))
 }
 
 /// How the names of a cluster are found.
@@ -188,18 +194,20 @@ pub fn of_nodes<'v>(
     let Some(domain) = kept_domain(cluster) else { return FoundHosts::new() };
     let ids = nodes.filter_map(|pool| pool.pointer("/status/nodeIds")?.as_array()).flatten();
     let ids: Vec<u64> = ids.filter_map(Value::as_u64).collect();
-    let names = COMPONENTS.iter().flat_map(|component| component.hosts);
-    let of_brokers = names.flat_map(|names| {
-        let template = names.template(&cluster.spec.identifier, &domain.domain);
+    let template = |names: &HostNames| names.template(&cluster.spec.identifier, &domain.domain);
+    let (numbered, others): (Vec<&HostNames>, Vec<&HostNames>) =
+        used_names(cluster).partition(|names| names.prefix.contains(HostNames::NUMBER));
+    let of_nodes = numbered.into_iter().flat_map(|names| {
         let known = ids.iter().filter(|id| **id <= u64::from(names.last));
-        known.map(move |id| template.replace(HostNames::NUMBER, &id.to_string())).collect::<Vec<_>>()
+        known.map(|id| template(names).replace(HostNames::NUMBER, &id.to_string())).collect::<Vec<_>>()
     });
-    let of_brokers: Vec<String> = of_brokers.collect();
-    if of_brokers.is_empty() {
+    let of_nodes: Vec<String> = of_nodes.collect();
+    if of_nodes.is_empty() {
         // The operator hasn't said it yet, or not again after its objects were lost.
         return FoundHosts::new();
     }
-    let all = of_brokers.into_iter().chain([domain.bootstrap_host.clone()]);
+    let others = others.into_iter().map(template).chain([domain.bootstrap_host.clone()]);
+    let all = of_nodes.into_iter().chain(others);
     all.map(|host| (host, leads.clone())).collect()
 }
 

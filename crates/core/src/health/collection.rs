@@ -42,7 +42,7 @@ impl<'a> HealthCollection<'a> {
             ReadWhen::Always => true,
             ReadWhen::Unselected => self.read.of(kind).is_some_and(|mut objects| objects.next().is_none()),
             ReadWhen::Clusters => has_clusters,
-            ReadWhen::Topics => self.wanted.values().any(|wanted| wanted.has_topics) || is_leaving(),
+            ReadWhen::Applied => self.wanted.values().any(|it| it.kinds.contains(kind.kind)) || is_leaving(),
             ReadWhen::Deleting => is_leaving(),
             ReadWhen::Routed => self.wanted.values().any(|wanted| wanted.gateway.is_some()),
             ReadWhen::Trouble => has_clusters && health::is_troubled(&self.read),

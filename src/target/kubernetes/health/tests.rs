@@ -100,7 +100,7 @@ async fn no_more_is_asked_than_it_takes() {
     assert_eq!(server.see(&wanted).await.unwrap().operator, OperatorState::Missing);
     assert_eq!(
         server.asked.borrow().len(),
-        kinds + 3 + 1 + judged(ReadWhen::Topics) + judged(ReadWhen::Deleting),
+        kinds + 3 + 1 + judged(ReadWhen::Applied) + judged(ReadWhen::Deleting),
         "an operator elsewhere, and what is left"
     );
 }
@@ -128,7 +128,7 @@ fn every_kind_may_be_listed_and_watched_with_the_role_that_is_printed() {
     for kind in component::kinds() {
         let Some(health) = &kind.health else { continue };
         // Only a fleet with a Gateway reads those, and its administrator prints the role with the option.
-        let (gateway, topics) = (health.when == ReadWhen::Routed, health.when == ReadWhen::Topics);
+        let (gateway, topics) = (health.when == ReadWhen::Routed, health.when == ReadWhen::Applied);
         let with_options = Extras { gateway, topics, ..Extras::default() };
         for (verb, extras) in [("list", Extras::default()), ("watch", with_options)] {
             if verb == "watch" && !health.is_watched() {

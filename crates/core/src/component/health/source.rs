@@ -13,8 +13,8 @@ pub enum ReadWhen {
     Unselected,
     /// If the fleet has clusters.
     Clusters,
-    /// If clusters have topics, and while a cluster is being deleted, which they outlive.
-    Topics,
+    /// If objects of the kind were applied for clusters, and while a cluster is being deleted, which they may outlive.
+    Applied,
     /// While a cluster is being deleted. Only their existence matters, so they are never watched.
     Deleting,
     /// If clients connect through a Gateway.

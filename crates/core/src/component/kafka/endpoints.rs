@@ -14,7 +14,8 @@ pub const EXTERNAL: &str = "external";
 pub const ADMIN: &str = "admin";
 
 /// Node pools assign the numbers 0 to 999 to brokers.
-pub const BROKERS: HostNames = HostNames { owner: "brokers", prefix: "broker-{nodeId}--", last: 999 };
+pub const BROKERS: HostNames =
+    HostNames { owner: "brokers", prefix: "broker-{nodeId}--", last: 999, is_used: |_| true };
 
 /// Returns the same listeners, in the same order, as are rendered.
 pub fn clients(cluster: &ResolvedCluster) -> ClientAccess {

@@ -82,7 +82,7 @@ pub const REMAINS: HealthSource =
     HealthSource::new(ReadWhen::Deleting, &[OF_ALL]).selecting("labelSelector=strimzi.io%2Fcluster");
 
 /// The topic operator's word on topics.
-pub const TOPICS: HealthSource = HealthSource::new(ReadWhen::Topics, &[OF_ALL, &[&["spec", "topicName"]]])
+pub const TOPICS: HealthSource = HealthSource::new(ReadWhen::Applied, &[OF_ALL, &[&["spec", "topicName"]]])
     .selecting("labelSelector=strimzi.io%2Fcluster");
 
 /// A kind in the group and version of everything that Strimzi 1.x serves.

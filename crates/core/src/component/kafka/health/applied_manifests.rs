@@ -39,8 +39,8 @@ pub struct AppliedCluster {
     pub gateway: Option<GatewayName>,
     /// How clients outside of Kubernetes connect; `None` if they can't.
     pub public: Option<PublicListener>,
-    /// Whether topics of it were applied.
-    pub has_topics: bool,
+    /// The kinds of everything that was applied for it, its topics and users included.
+    pub kinds: BTreeSet<String>,
 }
 
 /// The listener for clients outside of Kubernetes.
@@ -114,7 +114,7 @@ impl AppliedCluster {
             applied: Vec::new(),
             gateway: listeners().find_map(gateway_of),
             public: listeners().find_map(|listener| public(listener, chain, user.clone())),
-            has_topics: false,
+            kinds: BTreeSet::new(),
         })
     }
 }
@@ -131,10 +131,14 @@ pub fn of_fleet<'a>(
     let mut applied: BTreeMap<&ResourceKey, Vec<Digest>> = BTreeMap::new();
     let told =
         |key: &ObjectKey| ["Kafka", "KafkaNodePool", "KafkaUser", "Secret"].contains(&key.kind.as_str());
-    let mut with_topics: BTreeSet<ResourceKey> = BTreeSet::new();
+    let mut kinds: BTreeMap<ResourceKey, BTreeSet<String>> = BTreeMap::new();
     for (key, object) in objects {
-        if object.owner.kind == Kind::Topic {
-            with_topics.extend(object.owner.within_cluster().map(|(cluster, _)| cluster));
+        let cluster = match object.owner.kind {
+            Kind::Cluster => Some(object.owner.clone()),
+            _ => object.owner.within_cluster().map(|(cluster, _)| cluster),
+        };
+        if let Some(cluster) = cluster {
+            kinds.entry(cluster).or_default().insert(key.kind.clone());
         }
         if object.owner.kind == Kind::Cluster && told(key) {
             let manifest = object.manifest.clone().or_else(|| live(key));
@@ -145,8 +149,8 @@ pub fn of_fleet<'a>(
     let wanted = manifests.into_iter().filter_map(|(owner, manifests)| {
         let wanted = AppliedCluster::of(&manifests)?;
         let applied = applied.remove(owner).unwrap_or_default();
-        let (deleting, has_topics) = (deleting(owner), with_topics.contains(owner));
-        Some((owner.clone(), AppliedCluster { deleting, applied, has_topics, ..wanted }))
+        let (deleting, kinds) = (deleting(owner), kinds.remove(owner).unwrap_or_default());
+        Some((owner.clone(), AppliedCluster { deleting, applied, kinds, ..wanted }))
     });
     wanted.collect()
 }
