@@ -31,7 +31,7 @@ use uuid::Uuid;
 use crate::catalog::{Catalog, Recorded, ResolvedTree, Secrets};
 use crate::component::{self, Extras};
 use crate::config::Config;
-use crate::names::{FleetKey, Kind, ResourceKey};
+use crate::names::{FleetKey, ResourceKey};
 use crate::parallel;
 use crate::plan::preflight::FleetSupport;
 use crate::plan::{
@@ -305,10 +305,9 @@ impl Installation {
             records::add(&mut desired, &clusters, &hosts);
             let resolved = catalog.fleets.get(fleet);
             let extras = resolved.map(|fleet| Extras::of(&fleet.spec)).unwrap_or_default();
-            let owners = held.objects.values().map(|object| &object.owner);
-            let mut owners =
-                owners.chain(desired.iter().flat_map(|it| it.values().map(|object| &object.owner)));
-            let extras = Extras { topics: owners.any(|owner| owner.kind == Kind::Topic), ..extras };
+            let applied = held.objects.iter().map(|(key, object)| (key, &object.owner));
+            let wanted = desired.iter().flatten().map(|(key, object)| (key, &object.owner));
+            let extras = extras.with(applied.chain(wanted));
             let there = &checked.recorded.resources;
             let mut observed =
                 target.map(|target| runtime.block_on(target.observe(&held, desired.as_ref(), there)));

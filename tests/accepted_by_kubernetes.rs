@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::support::control_plane::ControlPlane;
-use crate::support::{Tree, stories};
+use crate::support::{Tree, settings, stories};
 
 /// The manifests of an example, as they are written for a directory fleet.
 fn manifests(story: &str) -> Vec<Value> {
     let tree = Tree::example(story);
-    tree.run("apply tree --yes").expect(0);
+    tree.run(&format!("apply tree --yes{}", settings(story))).expect(0);
     let files = tree.output().into_iter().filter(|(path, _)| path.ends_with(".yaml"));
     let mut manifests: Vec<Value> =
         files.map(|(_, bytes)| serde_saphyr::from_slice(&bytes).unwrap()).collect();

@@ -49,6 +49,7 @@ mod repairs;
 mod replay;
 mod restore;
 mod rights;
+mod schema_registry;
 mod schemas;
 mod secrets;
 mod serve;

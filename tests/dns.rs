@@ -8,6 +8,7 @@ use std::fs;
 
 use serde_json::json;
 
+use crate::gateway::{route, with_gateways};
 use crate::kubernetes::{FLEET, SANDBOX, on, reached_with};
 use crate::rights::tenant;
 use crate::support::control_plane::ControlPlane;
@@ -370,20 +371,11 @@ fn a_record_of_which_nothing_is_known_goes_with_its_cluster() {
 /// The rights that `streamfleet role` prints are enough, and a daemon follows by itself.
 #[test]
 fn behind_a_gateway_all_names_lead_to_it_and_follow_it_by_themselves() {
-    let mut plane = ControlPlane::lease();
-    plane.run_controllers();
-    plane.serve_gateways();
-    let class = "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: envoy}\n\
-                 spec: {controllerName: example.com/envoy}\n";
-    plane.kubectl("apply -f -", class).expect(0);
+    let plane = with_gateways();
     let knot = Knot::start();
     let tree = reached_with(&tenant(&plane, "--gateway"));
     keep_records(&tree, &knot);
-    tree.edit(
-        FLEET,
-        "advanced_config:\n",
-        "advanced_config:\n  exposure: tlsroute\n  gateway: {class: envoy}\n",
-    );
+    route(&tree);
     let serve = Serve::start(&tree, "serve --specs tree --config config.toml");
     serve.until("the Gateway is there", || {
         (plane.kubectl("get gateway kafka --namespace=streamfleet-gateway", "").code == 0).then_some(())

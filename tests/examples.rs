@@ -4,20 +4,21 @@
 use serde_json::Value;
 use streamfleet::render::yaml::to_yaml;
 
-use crate::support::{MANAGED, Tree, stable, stories, without_own};
+use crate::support::{MANAGED, Tree, settings, stable, stories, without_own};
 
 #[test]
 fn every_example_is_planned_applied_and_then_done() {
     for story in stories() {
         let tree = Tree::example(&story);
-        tree.run("validate tree").expect(0).says(&["checked, no problems found."]);
-        let plan = tree.run("plan tree").expect(2);
+        let run = |words: &str| tree.run(&format!("{words}{}", settings(&story)));
+        run("validate tree").expect(0).says(&["checked, no problems found."]);
+        let plan = run("plan tree").expect(2);
         insta::assert_snapshot!(format!("plan_{story}"), stable(&(plan.out + &plan.err)));
         assert!(!tree.path().join(".streamfleet").exists(), "a dry run leaves nothing behind");
-        tree.run("apply tree --yes").expect(0);
+        run("apply tree --yes").expect(0);
         insta::assert_snapshot!(format!("manifests_{story}"), manifests(&tree));
-        tree.run("plan tree").expect(0).says(&["Nothing to do"]);
-        tree.run("apply tree --yes").expect(0).says(&["Nothing to do"]);
+        run("plan tree").expect(0).says(&["Nothing to do"]);
+        run("apply tree --yes").expect(0).says(&["Nothing to do"]);
     }
 }
 

@@ -227,6 +227,8 @@ fn offers_operators() -> Config {
         };
         config.operators.strimzi.insert(version.to_owned(), release);
     }
+    let image = format!("quay.io/apicurio/apicurio-registry@sha256:{}", "0a".repeat(32));
+    config.images.schema_registry = Some(image);
     config
 }
 

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use crate::kubernetes::reached_with;
 use crate::rights::tenant;
-use crate::support::control_plane::ControlPlane;
+use crate::support::Tree;
+use crate::support::control_plane::{ControlPlane, Lease};
 
 const FLEET: &str = "acme/fleets/eu.yaml";
 const APPLY: &str = "apply tree --yes --config config.toml";
@@ -14,6 +15,21 @@ const ROUTED: &str = "  exposure: tlsroute\n  gateway: {class: envoy}\n";
 
 const CLASS: &str = "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: envoy}\n\
                      spec: {controllerName: example.com/envoy}\n";
+
+/// A control plane with controllers, the Gateway API and a GatewayClass.
+pub fn with_gateways() -> Lease {
+    let mut plane = ControlPlane::lease();
+    plane.run_controllers();
+    plane.serve_gateways();
+    plane.kubectl("apply -f -", CLASS).expect(0);
+    plane
+}
+
+/// Has clients reach the clusters of the fleet through a Gateway of that class.
+pub fn route(tree: &Tree) {
+    let advanced = "advanced_config:\n";
+    tree.edit(FLEET, advanced, &format!("{advanced}{ROUTED}"));
+}
 
 fn gateway(plane: &ControlPlane) -> Option<Value> {
     let run = plane.kubectl("get gateway kafka --namespace=streamfleet-gateway --output=json", "");
@@ -25,8 +41,7 @@ fn a_gateway_comes_before_its_clusters_and_goes_after_the_last_of_them_left_it()
     let plane = &mut ControlPlane::lease();
     plane.run_controllers();
     let tree = reached_with(&tenant(plane, "--gateway"));
-    let advanced = "advanced_config:\n";
-    tree.edit(FLEET, advanced, &format!("{advanced}{ROUTED}"));
+    route(&tree);
 
     // Without the Gateway API, nothing is created in part.
     tree.run(APPLY).expect(3).says(&["! GatewayMissing: the cluster doesn't have the Gateway API"]);

@@ -16,6 +16,9 @@ use crate::support::control_plane::ControlPlane;
 use documents::{Author, parse};
 use table::{Choice, ELSEWHERE, FIELDS, MONITORED, REFUSED};
 
+/// An image of a schema registry.
+const SETTINGS: &str = include_str!("../examples/schema-registry/streamfleet.toml");
+
 fn is_refused(chosen: &[pairs::Choice]) -> bool {
     let is = |&(field, value): &pairs::Choice, &(kind, path, refused): &Choice| {
         let field = &FIELDS[field];
@@ -40,7 +43,8 @@ fn manifests() -> Vec<Value> {
     let (tree, author) = (Tree::empty(), Author::new());
     let rows = rows();
     rows.iter().enumerate().for_each(|(number, row)| author.write(&tree, &format!("row{number}"), row));
-    tree.run("apply tree --yes").expect(0).says(&["0 waiting"]);
+    tree.write("settings.toml", SETTINGS);
+    tree.run("apply tree --yes --config tree/settings.toml").expect(0).says(&["0 waiting"]);
     let files = tree.output().into_iter().filter(|(path, _)| path.ends_with(".yaml"));
     files.map(|(_, bytes)| serde_saphyr::from_slice(&bytes).unwrap()).collect()
 }
@@ -88,7 +92,8 @@ fn what_the_table_leaves_out_is_refused() {
     for (number, refused) in REFUSED.iter().enumerate() {
         author.write(&tree, &format!("refused{number}"), refused);
     }
-    let said = tree.run("validate tree").expect(1);
+    tree.write("settings.toml", SETTINGS);
+    let said = tree.run("validate tree --config tree/settings.toml").expect(1);
     let said = format!("{}{}", said.out, said.err);
     let taken: Vec<_> = REFUSED
         .iter()

@@ -89,6 +89,7 @@ pages!(
     git,
     networking,
     pull_requests,
+    schema_registry,
     secrets,
     specs,
     topics_and_users,

@@ -2,6 +2,7 @@
 //! `client-properties` prints.
 
 pub mod identity_provider;
+mod registry;
 mod rights;
 
 use std::collections::BTreeMap;
@@ -52,8 +53,8 @@ struct Stage {
     told: BTreeMap<&'static str, String>,
     /// The properties for the user `billing`, if the tree has it.
     told_to_user: BTreeMap<&'static str, String>,
-    /// Its KafkaUser.
-    user: Value,
+    /// The KafkaUsers and Deployments of the cluster.
+    objects: Vec<Value>,
 }
 
 impl Stage {
@@ -79,14 +80,35 @@ impl Stage {
         };
         let has_user = tree.path().join("acme/users/sandbox/billing.yaml").exists();
         let of_user = |listener| has_user.then(|| told(listener, " --user billing"));
-        let words = format!("get kafkauser billing --namespace {NAMESPACE} --ignore-not-found --output json");
-        let user = plane.kubectl(&words, "").out;
+        let words = format!("get kafkausers,deployments --namespace {NAMESPACE} --output json");
+        let mut list: Value = serde_json::from_str(&plane.kubectl(&words, "").expect(0).out).unwrap();
+        let Value::Array(objects) = list["items"].take() else { panic!("{list}") };
         Stage {
             told: ["tls", "external", "admin"].map(|listener| told(listener, "")).into(),
             told_to_user: ["tls", "external"].into_iter().filter_map(of_user).collect(),
-            user: serde_json::from_str(&user).unwrap_or_default(),
+            objects,
             broker,
         }
+    }
+
+    #[track_caller]
+    fn object(&self, kind: &str, name: &str) -> &Value {
+        let is_it = |it: &&Value| it["kind"] == kind && it["metadata"]["name"] == name;
+        self.objects.iter().find(is_it).unwrap_or_else(|| panic!("there is no {kind} {name}"))
+    }
+
+    /// A client of the identity provider.
+    fn with_token(&self, listener: &str, id: &str, provider: &IdentityProvider) -> Client {
+        let IdentityProvider { url, authority, .. } = provider;
+        self.broker.write("authority.pem", authority);
+        let module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule";
+        let trust = r#"ssl.truststore.type="PEM" ssl.truststore.location="authority.pem""#;
+        self.client(listener)
+            .with(
+                "sasl.jaas.config",
+                &format!(r#"{module} required clientId="{id}" clientSecret="x" {trust};"#),
+            )
+            .option(&format!("-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}/token"))
     }
 
     fn client(&self, listener: &str) -> Client {
@@ -129,6 +151,35 @@ impl Stage {
     fn is_refused(&self, client: &Client, why: &str) {
         let outcome = self.broker.tool(client, TOPICS, "--list").says(why);
         assert!(!outcome.succeeded, "{}", outcome.said);
+    }
+}
+
+/// Does what the user operator does with the entries of a KafkaUser.
+fn grant(stage: &Stage, name: &str, user: &Value) {
+    let acls = user["spec"]["authorization"]["acls"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    for acl in acls {
+        let resource = &acl["resource"];
+        let option = match text(&resource["type"]).as_str() {
+            "transactionalId" => "transactional-id".to_owned(),
+            other => other.to_owned(),
+        };
+        let pattern = match text(&resource["patternType"]).as_str() {
+            "prefix" => "prefixed",
+            _ => "literal",
+        };
+        assert_eq!((text(&acl["type"]), text(&acl["host"])), ("allow".to_owned(), "*".to_owned()));
+        let operations: String = acl["operations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| format!(" --operation {}", text(it)))
+            .collect();
+        let words = format!(
+            "--add --allow-principal User:{name}{operations} --{option} {} --resource-pattern-type {pattern}",
+            text(&resource["name"])
+        );
+        stage.run(&stage.admin(), RIGHTS, &words);
     }
 }
 
@@ -198,7 +249,7 @@ fn clients_log_in_with_tokens_and_nobody_becomes_the_administrator_by_one() {
         ("usurper", claims(ADMIN.0, audience)),
     ]);
     let provider = IdentityProvider::start(clients);
-    let IdentityProvider { url, authority } = &provider;
+    let IdentityProvider { url, authority, .. } = &provider;
     let stage = Stage::set(|tree| {
         tree.edit(SANDBOX, "  profile: dev", "  profile: dev\n  oauth: own");
         let spec = json!({
@@ -208,18 +259,7 @@ fn clients_log_in_with_tokens_and_nobody_becomes_the_administrator_by_one() {
         });
         tree.write("acme/own.yaml", spec.to_string());
     });
-    let login = |listener: &str, id: &str| {
-        let module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule";
-        let trust = r#"ssl.truststore.type="PEM" ssl.truststore.location="authority.pem""#;
-        stage
-            .client(listener)
-            .with(
-                "sasl.jaas.config",
-                &format!(r#"{module} required clientId="{id}" clientSecret="x" {trust};"#),
-            )
-            .option(&format!("-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}/token"))
-    };
-    stage.broker.write("authority.pem", authority);
+    let login = |listener: &str, id: &str| stage.with_token(listener, id, &provider);
     every_option_is_in_force(&stage);
 
     // The administrator needs no token, and grants rights to a user of the identity provider.

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use crate::support::{Tree, examples, files, stories};
+use crate::support::{Tree, examples, files, settings, stories};
 use streamfleet::names::{Digest, Kind};
 use streamfleet::spec;
 
@@ -138,7 +138,7 @@ fn records_are_valid_by_the_openapi_document() {
     for story in stories() {
         let tree = Tree::example(&story);
         for kind in Kind::ALL {
-            let run = tree.run(&format!("get {} tree --format json", kind.plural()));
+            let run = tree.run(&format!("get {} tree --format json{}", kind.plural(), settings(&story)));
             let records: Value = serde_json::from_str(&run.expect(0).out).unwrap();
             let whole =
                 json!({"$ref": format!("#/components/schemas/{kind}"), "components": document["components"]});

@@ -41,6 +41,12 @@ pub fn stories() -> Vec<String> {
     stories
 }
 
+/// The option that names an example's settings, if it has some.
+pub fn settings(story: &str) -> &'static str {
+    let has_some = examples().join(story).join("streamfleet.toml").exists();
+    if has_some { " --config tree/streamfleet.toml" } else { "" }
+}
+
 /// A copy of an example, or an empty tree, in a folder removed on drop.
 pub struct Tree {
     folder: TempDir,

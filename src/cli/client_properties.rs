@@ -29,6 +29,9 @@ pub struct ClientProperties {
     /// The user of the cluster that logs in, by its identifier in the specs.
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
+    /// Print the properties of clients of the cluster's schema registry instead.
+    #[arg(long, conflicts_with_all = ["listener", "user"])]
+    registry: bool,
 }
 
 /// The order of preference when no listener is named.
@@ -37,7 +40,7 @@ const USUAL: [&str; 3] = ["external", "tls", "admin"];
 pub fn run(verb: &ClientProperties, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let arguments = settings.arguments.clone();
-    let ClusterListeners { cluster, listeners } = match RunningDaemon::of(&settings)? {
+    let ClusterListeners { cluster, listeners, schema_registry } = match RunningDaemon::of(&settings)? {
         Some(mut daemon) => {
             let request =
                 named_cluster::request(&verb.cluster, "client-properties").with("user", verb.user.as_ref());
@@ -54,6 +57,15 @@ pub fn run(verb: &ClientProperties, console: &mut Console) -> Result<u8, Failure
         return Err(Failure::new(format!("cluster {cluster} is unknown: it was not applied"))
             .hint(format!("apply it first: streamfleet apply {arguments}")));
     };
+    if verb.registry {
+        let Some(properties) = schema_registry else {
+            return Err(Failure::new(format!("cluster {cluster} has no schema registry")).hint(
+                "describe one in its spec: streamfleet explain cluster.advanced_config.schema_registry",
+            ));
+        };
+        console.print(&properties)?;
+        return Ok(exit::OK);
+    }
     let find = |name: &str| listeners.iter().find(|it| it.listener == name);
     let found = match &verb.listener {
         Some(name) => find(name),

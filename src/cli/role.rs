@@ -34,6 +34,10 @@ pub struct Role {
     /// `monitoring.namespace`, if it has one.
     #[arg(long, value_name = "NAMESPACE", num_args = 0..=1, require_equals = true, default_missing_value = MONITORING_NAMESPACE, value_parser = name)]
     monitoring: Option<String>,
+    /// Add the rights for the schema registries of clusters: to run Deployments in the namespaces of clusters, with
+    /// Services, TLSRoutes and disruption budgets. An account with these can run any image there.
+    #[arg(long)]
+    schema_registry: bool,
     /// Add the right to read the logs of pods in the namespaces of clusters, for `streamfleet logs`.
     #[arg(long)]
     logs: bool,
@@ -72,6 +76,7 @@ pub fn run(verb: &Role, console: &mut Console) -> Result<u8, Failure> {
         gateway: verb.gateway,
         topics: true,
         monitoring: verb.monitoring.is_some(),
+        schema_registry: verb.schema_registry,
     };
     let Role { logs, metrics, .. } = *verb;
     let monitoring = verb.monitoring.clone().filter(|namespace| namespace != MONITORING_NAMESPACE);

@@ -46,21 +46,57 @@ struct RecordedSize {
     memory_mib: u64,
     disk_gib: u64,
     balanced_listeners: u64,
+    other_load_balancers: u64,
     pods: u64,
 }
 
 impl From<Size> for RecordedSize {
     fn from(size: Size) -> Self {
-        let Size { brokers, controllers, cpu_millis, memory_mib, disk_gib, balanced_listeners, pods } = size;
-        Self { brokers, controllers, cpu_millis, memory_mib, disk_gib, balanced_listeners, pods }
+        let Size {
+            brokers,
+            controllers,
+            cpu_millis,
+            memory_mib,
+            disk_gib,
+            balanced_listeners,
+            other_load_balancers,
+            pods,
+        } = size;
+        Self {
+            brokers,
+            controllers,
+            cpu_millis,
+            memory_mib,
+            disk_gib,
+            balanced_listeners,
+            other_load_balancers,
+            pods,
+        }
     }
 }
 
 impl From<RecordedSize> for Size {
     fn from(size: RecordedSize) -> Self {
-        let RecordedSize { brokers, controllers, cpu_millis, memory_mib, disk_gib, balanced_listeners, pods } =
-            size;
-        Self { brokers, controllers, cpu_millis, memory_mib, disk_gib, balanced_listeners, pods }
+        let RecordedSize {
+            brokers,
+            controllers,
+            cpu_millis,
+            memory_mib,
+            disk_gib,
+            balanced_listeners,
+            other_load_balancers,
+            pods,
+        } = size;
+        Self {
+            brokers,
+            controllers,
+            cpu_millis,
+            memory_mib,
+            disk_gib,
+            balanced_listeners,
+            other_load_balancers,
+            pods,
+        }
     }
 }
 

@@ -15,6 +15,8 @@ pub struct ClusterListeners {
     pub cluster: String,
     /// Null if the cluster was not applied.
     pub listeners: Option<Vec<ClusterListener>>,
+    /// A Java properties file for clients of the cluster's schema registry, without secrets. Null without one.
+    pub schema_registry: Option<String>,
 }
 
 /// A listener, with the properties to connect to it.
@@ -37,7 +39,7 @@ pub fn listeners(
 ) -> Result<ClusterListeners, NotRead> {
     let path = cluster.path();
     let Some((resolved, known)) = round.applied_cluster(cluster) else {
-        return Ok(ClusterListeners { cluster: path, listeners: None });
+        return Ok(ClusterListeners { cluster: path, listeners: None, schema_registry: None });
     };
     let is_applied = |user: &&ResolvedUser| round.checked.recorded.resources.contains_key(&user.key);
     let users: Vec<&ResolvedUser> = resolved.users.iter().filter(is_applied).collect();
@@ -51,7 +53,8 @@ pub fn listeners(
         properties: of.to_java(),
     };
     let listeners = record::client_properties(resolved, known, user).iter().map(listener).collect();
-    Ok(ClusterListeners { cluster: path, listeners: Some(listeners) })
+    let schema_registry = record::registry_properties(resolved).map(|it| it.to_java());
+    Ok(ClusterListeners { cluster: path, listeners: Some(listeners), schema_registry })
 }
 
 fn no_user(cluster: &str, name: &str, users: &[&ResolvedUser]) -> NotRead {

@@ -39,6 +39,7 @@ impl Case {
 }
 
 const OAUTH: &str = "{orders: {advanced_config: {oauth: keycloak}}}";
+const REGISTRY: &str = "{orders: {advanced_config: {oauth: keycloak, schema_registry: {enabled: true}}}}";
 const TIERED: &str = "{orders: {advanced_config: {tiered_storage_bucket_name: acme-log, tiered_storage_provider: {cloud_account: minio, cloud_region: eu-central-1}}}}";
 const INTERNAL: &str = "{orders: {advanced_config: {cluster_access: Internal}}}";
 const ROUTED: &str = "{eu: {advanced_config: {exposure: tlsroute, gateway: {class: envoy}}}}";
@@ -98,6 +99,12 @@ pub const CASES: &[Case] = &[
     case(Cluster, "advanced_config.operations.metrics", "true", "false"),
     case(Cluster, "advanced_config.operations.kafka_exporter", "false", "true"),
     case(Cluster, "advanced_config.operations.kafka_exporter", "true", "false"),
+    case(Cluster, "advanced_config.schema_registry.enabled", "false", "true").given(OAUTH),
+    case(Cluster, "advanced_config.schema_registry.enabled", "true", "false").given(OAUTH),
+    case(Cluster, "advanced_config.schema_registry.compatibility", "BACKWARD", "FULL").given(REGISTRY),
+    case(Cluster, "advanced_config.schema_registry.admin_group", "admins", "owners").given(REGISTRY),
+    case(Cluster, "advanced_config.schema_registry.developer_group", "developers", "authors").given(REGISTRY),
+    case(Cluster, "advanced_config.schema_registry.reader_group", "staff", "all").given(REGISTRY),
     case(Cluster, "advanced_config.operations.topic_operator", "false", "true"),
     case(Cluster, "advanced_config.operations.topic_operator", "true", "false"),
     case(Cluster, "advanced_config.config.log.retention.ms", "null", "86400000"),

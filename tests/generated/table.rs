@@ -31,6 +31,11 @@ pub const MONITORED: &str = r#"{"prometheus": "existing", "labels": {"release": 
 const DASHBOARDS: &str =
     r#"{"prometheus": "existing", "namespace": "default", "dashboards": true, "alerts": false}"#;
 
+const ENABLED: &str = r#"{"enabled": true}"#;
+/// A registry with groups of every character that is special to one of their readers.
+const REGISTRY: &str = r#"{"enabled": true, "compatibility": "NONE", "admin_group": "$(admins)", "developer_group": "${developers}",
+    "reader_group": "\\all"}"#;
+
 /// Every broker option that doesn't need tiered storage.
 pub const OPTIONS: &str = r#"{
     "auto.create.topics.enable": true, "compression.type": "zstd", "connections.max.idle.ms": 60000,
@@ -123,6 +128,7 @@ pub const FIELDS: &[Field] = &[
     field(CLUSTER, "advanced_config/scale_down_to", &["null", "2"]),
     field(CLUSTER, "advanced_config/operations/metrics", &["null", "true"]),
     field(CLUSTER, "advanced_config/operations/kafka_exporter", &["null", "true"]),
+    field(CLUSTER, "advanced_config/schema_registry", &["null", ENABLED, REGISTRY]),
     field(CLUSTER, "advanced_config/operations/topic_operator", &["null", "true"]),
     field(CLUSTER, "advanced_config/config", &["null", OPTIONS, TIERING_OPTIONS]),
     field(FLEET, "placement_config", &["null", r#"{"region": "eu"}"#]),
@@ -206,6 +212,33 @@ pub const REFUSED: &[&[Choice]] = &[
         ("Cluster", "advanced_config/oauth", r#""own""#),
         ("Cluster", "advanced_config/authentication", r#""mtls""#),
     ],
+    &[("Cluster", "advanced_config/schema_registry", ENABLED), ("Cluster", "advanced_config/oauth", "null")],
+    &[
+        ("Cluster", "advanced_config/schema_registry", ENABLED),
+        ("Cluster", "advanced_config/cluster_access", "null"),
+    ],
+    &[
+        ("Cluster", "advanced_config/schema_registry", ENABLED),
+        ("Cluster", "advanced_config/cluster_access", r#""Internal""#),
+    ],
+    &[("Cluster", "advanced_config/schema_registry", REGISTRY), ("Cluster", "advanced_config/oauth", "null")],
+    &[
+        ("Cluster", "advanced_config/schema_registry", REGISTRY),
+        ("Cluster", "advanced_config/cluster_access", "null"),
+    ],
+    &[
+        ("Cluster", "advanced_config/schema_registry", REGISTRY),
+        ("Cluster", "advanced_config/cluster_access", r#""Internal""#),
+    ],
+    // It needs tokens, and these clients have certificates.
+    &[
+        ("Cluster", "advanced_config/schema_registry", ENABLED),
+        ("Cluster", "advanced_config/authentication", r#""mtls""#),
+    ],
+    &[
+        ("Cluster", "advanced_config/schema_registry", REGISTRY),
+        ("Cluster", "advanced_config/authentication", r#""mtls""#),
+    ],
     &[("Cluster", "kafka_units", "1"), ("Cluster", "advanced_config/scale_down_to", "2")],
     &[("Cluster", "advanced_config/profile", r#""dev""#), ("Cluster", "advanced_config/scale_down_to", "2")],
     &[
@@ -252,6 +285,9 @@ pub const REFUSED: &[&[Choice]] = &[
 
 const WORD: &str = "the server looks at no option of brokers, and other words are rendered alike";
 
+const COMPATIBILITY: &str =
+    "the server looks at no setting of the registry, and other words are rendered alike";
+
 pub const ELSEWHERE: &[(&str, &str)] = &[
     ("topic config.cleanup.policy compact", WORD),
     ("topic config.compression.type uncompressed", WORD),
@@ -268,6 +304,12 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("user password.from_file", "a way to give a secret"),
     ("user password.from_env", "a way to give a secret"),
     ("user password.encrypted", "a way to give a secret"),
+    ("cluster advanced_config.schema_registry.compatibility BACKWARD", COMPATIBILITY),
+    ("cluster advanced_config.schema_registry.compatibility BACKWARD_TRANSITIVE", COMPATIBILITY),
+    ("cluster advanced_config.schema_registry.compatibility FORWARD", COMPATIBILITY),
+    ("cluster advanced_config.schema_registry.compatibility FORWARD_TRANSITIVE", COMPATIBILITY),
+    ("cluster advanced_config.schema_registry.compatibility FULL", COMPATIBILITY),
+    ("cluster advanced_config.schema_registry.compatibility FULL_TRANSITIVE", COMPATIBILITY),
     ("cluster suspend", "a suspended cluster is not rendered"),
     ("fleet suspend", "nothing of a suspended fleet is rendered"),
     ("cluster advanced_config.config.compression.type uncompressed", WORD),

@@ -20,6 +20,7 @@ use crate::support::proxy::wire::Message;
 pub struct IdentityProvider {
     pub url: String,
     pub authority: String,
+    state: Arc<ProviderState>,
 }
 
 struct ProviderState {
@@ -41,14 +42,20 @@ impl IdentityProvider {
         let pem = String::from_utf8(STANDARD.decode(&authority.certificate).unwrap()).unwrap();
         let keys = [(); 2].map(|()| RsaKeyPair::generate(KeySize::Rsa2048).unwrap());
         let state = Arc::new(ProviderState { url: url.clone(), authority, keys, clients });
+        let serving = Arc::clone(&state);
         thread::spawn(move || {
             for socket in listener.incoming().flatten() {
-                let state = Arc::clone(&state);
+                let state = Arc::clone(&serving);
                 // Errors of a client that disconnects are ignored.
                 thread::spawn(move || state.serve(socket));
             }
         });
-        IdentityProvider { url, authority: pem }
+        IdentityProvider { url, authority: pem, state }
+    }
+
+    /// The token that a client would get.
+    pub fn token_of(&self, client: &str) -> String {
+        self.state.token(client).unwrap()
     }
 }
 

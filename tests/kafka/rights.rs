@@ -1,8 +1,6 @@
 //! A real broker, with the rights of a user's KafkaUser, lets the calls of the spec pass and refuses their neighbours.
 
-use serde_json::Value;
-
-use super::{ADMIN, CONSUME, PRODUCE, RIGHTS, Stage, TOPICS};
+use super::{ADMIN, CONSUME, PRODUCE, Stage, TOPICS, grant};
 use crate::support::kafka::Client;
 
 const BILLING: (&str, &str) = ("billing", "pay-me-later");
@@ -13,41 +11,13 @@ fn user() -> String {
     text.replace("cluster: orders", "cluster: sandbox")
 }
 
-/// Does what the user operator does with the entries of a KafkaUser.
-fn grant(stage: &Stage, user: &Value) {
-    let acls = user["spec"]["authorization"]["acls"].as_array().unwrap();
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    assert_eq!(acls.len(), 4, "{user:#}");
-    for acl in acls {
-        let resource = &acl["resource"];
-        let option = match text(&resource["type"]).as_str() {
-            "transactionalId" => "transactional-id".to_owned(),
-            other => other.to_owned(),
-        };
-        let pattern = match text(&resource["patternType"]).as_str() {
-            "prefix" => "prefixed",
-            _ => "literal",
-        };
-        assert_eq!((text(&acl["type"]), text(&acl["host"])), ("allow".to_owned(), "*".to_owned()));
-        let operations: String = acl["operations"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|it| format!(" --operation {}", text(it)))
-            .collect();
-        let words = format!(
-            "--add --allow-principal User:billing{operations} --{option} {} --resource-pattern-type {pattern}",
-            text(&resource["name"])
-        );
-        stage.run(&stage.admin(), RIGHTS, &words);
-    }
-}
-
 #[test]
 fn a_user_may_do_what_its_spec_says_and_nothing_beside_it() {
     let users = [ADMIN, BILLING];
     let stage = Stage::with_users(&users, |tree| tree.write("acme/users/sandbox/billing.yaml", user()));
-    grant(&stage, &stage.user);
+    let user = stage.object("KafkaUser", BILLING.0);
+    assert_eq!(user["spec"]["authorization"]["acls"].as_array().unwrap().len(), 4, "{user:#}");
+    grant(&stage, BILLING.0, user);
     let topics = ["payments.in", "paymentsx", "Payments_State", "Payments_State2"];
     topics.iter().for_each(|topic| stage.make(topic));
     ["payments.in", "paymentsx", "Payments_State"].iter().for_each(|topic| {

@@ -176,7 +176,7 @@ fn certificates_of_users(stage: &Stage) {
 }
 
 fn tokens_of_users(stage: &Stage, provider: &IdentityProvider) {
-    let IdentityProvider { url, authority } = provider;
+    let IdentityProvider { url, authority, .. } = provider;
     let with = |client: &str, authority: Option<&str>| ProbeOrder {
         login: by_token(url, client, authority),
         ..stage.order(&[0], OAUTH)

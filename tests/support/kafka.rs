@@ -8,7 +8,7 @@ mod properties;
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
@@ -107,6 +107,11 @@ impl Broker {
         broker
     }
 
+    /// Kills it.
+    pub fn end(&mut self) {
+        self.process.end();
+    }
+
     /// Has clients find a name at an address from now on.
     pub fn resolve(&self, name: &str, address: &str) {
         let path = self.folder.path().join("hosts");
@@ -120,6 +125,24 @@ impl Broker {
 
     pub fn address(&self, port: u16) -> String {
         format!("{}:{port}", self.node.address)
+    }
+
+    /// The file with which Java programs find its names.
+    pub fn hosts(&self) -> PathBuf {
+        self.folder.path().join("hosts")
+    }
+
+    /// Writes the files of a Secret or ConfigMap into a folder, as Kubernetes mounts them.
+    pub fn mount(&self, name: &str, place: &Path) {
+        let secret = self.folder.path().join("secrets").join(name);
+        let files = match fs::read_dir(secret) {
+            Ok(entries) => entries
+                .map(|entry| entry.unwrap())
+                .map(|it| (it.file_name().into_string().unwrap(), fs::read(it.path()).unwrap()))
+                .collect(),
+            Err(_) => self.objects.files[&("configMap", name.to_owned())].clone(),
+        };
+        write(place, &files);
     }
 
     pub fn write(&self, file: &str, text: &str) {

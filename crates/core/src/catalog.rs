@@ -19,6 +19,7 @@ mod recorded;
 mod references;
 mod renderable;
 mod resolve;
+mod schema_registries;
 mod secrets;
 mod status;
 #[cfg(test)]

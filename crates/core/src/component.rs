@@ -20,6 +20,7 @@ pub mod object;
 mod object_facts;
 pub mod requests;
 pub mod resources;
+mod schema_registry;
 mod size;
 mod strimzi;
 mod topics;
@@ -38,7 +39,7 @@ pub use consequence::{Consequences, Verdict};
 pub use difference::{Difference, differences};
 pub use extras::Extras;
 pub use gateway::NAMESPACE as GATEWAY_NAMESPACE;
-pub use gateway::kinds::GATEWAY_CLASS;
+pub use gateway::kinds::{GATEWAY_CLASS, TLS_ROUTE};
 use health::{AppliedCluster, AppliedClusters, FleetObservation, ReadObjects};
 pub use kafka::{BROKER_CONTAINER, broker_of, broker_selector, federation, probe, requests_of_units};
 pub use kind::KubernetesKind;
@@ -48,8 +49,9 @@ pub use monitoring::NAMESPACE as MONITORING_NAMESPACE;
 pub use monitoring::kinds::{API_VERSION as MONITORING_API, PROMETHEUS};
 pub use monitoring::selectors::{PrometheusSelectors, Requirement, SelectedKind, Unselected};
 pub use object::{Manifest, SecretEncoding, SecretSlot, Stage};
-pub use object_facts::{Disk, ObjectFacts, ObjectRole, PlacementNeeds, facts};
+pub use object_facts::{Disk, ObjectFacts, ObjectRole, PlacementNeeds, facts, images_of_pod};
 pub use resources::Resources;
+pub use schema_registry::url as schema_registry_url;
 pub use size::Size;
 pub use strimzi::NAMESPACE as OPERATOR_NAMESPACE;
 pub use strimzi::kinds::{DEPLOYMENT as OPERATOR, SELECTOR as OPERATOR_SELECTOR};
@@ -61,6 +63,7 @@ pub static COMPONENTS: &[&Component] = &[
     &gateway::COMPONENT,
     &kafka::COMPONENT,
     &topics::COMPONENT,
+    &schema_registry::COMPONENT,
     &monitoring::COMPONENT,
     &dns_records::COMPONENT,
 ];

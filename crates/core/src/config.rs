@@ -5,6 +5,7 @@ mod addresses;
 mod api;
 mod base_url;
 mod console_url;
+mod images;
 mod listen;
 mod oidc;
 mod operators;
@@ -28,6 +29,7 @@ pub use acme::{AcmeConfig, Challenge};
 pub use addresses::{AddressRange, DeniedAddress, denied_server, judge_address};
 pub use api::{ApiConfig, is_email, not_emails};
 pub use console_url::ConsoleUrlTemplate;
+pub use images::ImagesConfig;
 pub use listen::{Listen, ListenAddress};
 pub use oidc::{OidcConfig, is_private_address};
 pub use operators::{ManifestsFile, OperatorFault, OperatorRelease, OperatorsConfig};
@@ -78,6 +80,9 @@ pub struct Config {
     pub operators: OperatorsConfig,
     /// The source of the tiered storage plugin, which moves older log segments to a bucket.
     pub tiered_storage: TieredStorageConfig,
+    /// Which container images the nodes of fleets pull for what Streamfleet itself renders, and from where. `plan`
+    /// names the images of what it applies, the operator's own included; those of Kafka are the operator's choice.
+    pub images: ImagesConfig,
     /// What a cluster's resources cost, for the cost of a month in plans and the `cost_endpoint` of fleets. Without a
     /// currency there are no costs; a resource without a price is free.
     pub prices: PricesConfig,
@@ -253,11 +258,23 @@ impl Config {
     /// bounds.
     pub fn parse(text: &str) -> Result<Config, toml::de::Error> {
         let config: Config = toml::from_str(text).map_err(|error| whole(text, error))?;
-        let Config { policy, daemon, units, operators, source, api, tiered_storage, prices, acme, .. } =
-            &config;
+        let Config {
+            policy,
+            daemon,
+            units,
+            operators,
+            source,
+            api,
+            tiered_storage,
+            prices,
+            acme,
+            images,
+            ..
+        } = &config;
         let wrong = policy.out_of_bounds().or_else(|| daemon.out_of_bounds());
         let wrong = wrong.or_else(|| units.out_of_bounds()).or_else(|| api.out_of_bounds());
         let wrong = wrong.or_else(|| tiered_storage.out_of_bounds()).or_else(|| prices.out_of_bounds());
+        let wrong = wrong.or_else(|| images.out_of_bounds(tiered_storage));
         let wrong = wrong.or_else(|| acme.as_ref().and_then(AcmeConfig::out_of_bounds));
         let wrong = wrong.or_else(|| operators.out_of_bounds()).or_else(|| source.out_of_bounds());
         match wrong.or_else(|| config.unusable_webhook_secret()) {

@@ -20,7 +20,7 @@ use crate::spec::Spec;
 use addresses::{AddressInputs, noted};
 use outputs::{BaseDomainOutputs, ClusterOutputs, FleetOutputs, ResourceOutputs, StandingOutputs};
 
-pub use client::{ClientProperties, client_properties};
+pub use client::{ClientProperties, client_properties, registry_properties};
 pub use schema::{describe, output_fields, schema};
 pub use standing::{Audience, Standing, StandingInputs, UnplannedWrite, WRITTEN};
 

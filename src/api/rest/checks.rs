@@ -45,8 +45,8 @@ pub(super) fn check(call: &Call) -> Answered {
     let extras = Extras {
         operator: Components { strimzi }.installs().is_some(),
         gateway: body.0.pointer("/advanced_config/exposure") == Some(&gateway),
-        topics: false,
         monitoring: body.0.pointer("/advanced_config/monitoring/prometheus") == Some(&prometheus),
+        ..Extras::default()
     };
     let (installation, checked) = (&call.made.installation, &call.made.round.checked);
     let kubeconfig = SecretString::from(kubeconfig.to_owned());

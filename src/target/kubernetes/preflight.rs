@@ -60,7 +60,7 @@ impl KubernetesTarget {
             known(operators(api)),
             known(api.list(KindRef::core("Node"), None, "", of_node)),
             known(api.list(KindRef::core("Pod"), None, SCHEDULED, |pod| PodRequest::of(&pod))),
-            known(services(api)),
+            known(services(api, extras)),
             of_monitoring(extras, api.list((&PROMETHEUS).into(), None, "", of_prometheus)),
             of_monitoring(extras, api.list(KindRef::core("Namespace"), None, "", of_namespace)),
         );
@@ -163,9 +163,10 @@ async fn gateway_classes(api: &Api) -> Result<BTreeSet<String>, KubeError> {
 }
 
 /// The Services by which clusters are reached from outside.
-async fn services(api: &Api) -> Result<Vec<Value>, KubeError> {
+async fn services(api: &Api, extras: Extras) -> Result<Vec<Value>, KubeError> {
     let mut found = Vec::new();
-    for selector in COMPONENTS.iter().filter_map(|component| component.services) {
+    let components = COMPONENTS.iter().filter(|component| extras.have(component));
+    for selector in components.filter_map(|component| component.services) {
         found.extend(api.list(KindRef::core("Service"), None, selector, of_service).await?);
     }
     Ok(found)

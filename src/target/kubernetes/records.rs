@@ -11,7 +11,7 @@ use super::inventory::{AppliedObject, ObjectEntry};
 use super::observe::{ObjectComparison, intended};
 use super::watch::health_fields::pick;
 use super::{KubeError, KubernetesTarget};
-use crate::catalog::{Condition, RecordedObject, ResolvedCluster};
+use crate::catalog::{Condition, HostNames, RecordedObject, ResolvedCluster};
 use crate::component::COMPONENTS;
 use crate::component::dns_records::{
     FAILING, FoundHosts, HostRecords, NODES, NameSource, OWNER, gateway_key, of_gateway, of_nodes, of_service,
@@ -156,7 +156,7 @@ impl KubernetesTarget {
             clusters.iter().partition(|cluster| NameSource::of(cluster) == NameSource::Services);
         let mut found = BTreeMap::new();
         if !by_service.is_empty() {
-            let services = by_namespace(self.services().await?);
+            let services = by_namespace(self.services(&by_service).await?);
             found.extend(by_service.into_iter().map(|cluster| {
                 let own = services.get(cluster.namespace.as_str()).into_iter().flatten();
                 (cluster.key.clone(), own.filter_map(of_service).collect())
@@ -175,9 +175,12 @@ impl KubernetesTarget {
         Ok(found)
     }
 
-    async fn services(&self) -> Result<Vec<Value>, KubeError> {
+    /// The Services by which clients outside of Kubernetes reach these clusters.
+    async fn services(&self, of: &[&ResolvedCluster]) -> Result<Vec<Value>, KubeError> {
         let mut found = Vec::new();
-        for selector in COMPONENTS.iter().filter_map(|component| component.services) {
+        let is_used = |names: &HostNames| of.iter().any(|cluster| (names.is_used)(&cluster.spec));
+        let components = COMPONENTS.iter().filter(|component| component.hosts.iter().any(is_used));
+        for selector in components.filter_map(|component| component.services) {
             found
                 .extend(self.api().await?.list(KindRef::core("Service"), None, selector, of_balancer).await?);
         }

@@ -7,7 +7,7 @@ use crate::catalog::draft::{CatalogDraft, EffectiveSpec, SpecOrigin};
 use crate::catalog::{
     Catalog, GrantedCapacity, HostNames, Recorded, Resource, Secrets, absence, capacity, certificates,
     credentials, domains, hosts, identity, immutable, in_cluster, managed, operators, references, renderable,
-    topics,
+    schema_registries, topics,
 };
 use crate::config::Config;
 use crate::names::{Kind, ResourceKey};
@@ -52,6 +52,7 @@ pub fn resolve(
     }
     let certificates = certificates::of_usable_domains(&draft);
     certificates::check_clusters(&mut draft, &certificates);
+    schema_registries::check(&mut draft);
     hosts::check(&mut draft);
     topics::check_names(&mut draft);
     for kind in [Kind::Topic, Kind::User] {

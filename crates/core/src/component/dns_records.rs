@@ -45,7 +45,7 @@ const ROWS: &[Row] = &[
     row(KIND, "/spec/addresses/**", CHANGES, InPlace, ELSEWHERE),
     row(KIND, "/spec/alias", CHANGES, InPlace, ELSEWHERE),
     row(KIND, "/spec/**", CHANGES, InPlace, "the DNS record of {host} changes"),
-    row(KIND, "", DELETED, InPlace, "the DNS record of {host} is deleted: clients don't find the cluster by that name any more"),
+    row(KIND, "", DELETED, InPlace, "the DNS record of {host} is deleted: clients don't find that name any more"),
     row(KIND, "", REWRITTEN, InPlace, ELSEWHERE),
 ];
 

@@ -1,5 +1,8 @@
 //! The components that only some fleets have.
 
+use super::Component;
+use super::schema_registry::kinds::DEPLOYMENT as REGISTRY;
+use crate::names::{Kind, ObjectKey, ResourceKey};
 use crate::spec::{Exposure, Fleet};
 
 /// Streamfleet's objects on a fleet beside Kafka clusters.
@@ -10,9 +13,13 @@ pub struct Extras {
     pub topics: bool,
     /// The objects for a Prometheus that is there already.
     pub monitoring: bool,
+    pub schema_registry: bool,
 }
 
 impl Extras {
+    const ALL: Extras =
+        Extras { operator: true, gateway: true, topics: true, monitoring: true, schema_registry: true };
+
     pub fn of(fleet: &Fleet) -> Extras {
         let config = &fleet.advanced_config;
         Extras {
@@ -20,6 +27,23 @@ impl Extras {
             gateway: config.exposure == Exposure::TlsRoute,
             topics: false,
             monitoring: config.prometheus().is_some(),
+            schema_registry: false,
         }
+    }
+
+    /// Whether a fleet with these has a component.
+    pub fn have(self, component: &Component) -> bool {
+        let is_optional = (component.is_installed)(Extras::ALL);
+        !is_optional || (component.is_installed)(self)
+    }
+
+    /// Adds the components to which these objects belong. Each comes with its owner.
+    pub fn with<'a>(self, objects: impl Iterator<Item = (&'a ObjectKey, &'a ResourceKey)>) -> Extras {
+        let mut all = self;
+        for (object, owner) in objects {
+            all.topics |= owner.kind == Kind::Topic;
+            all.schema_registry |= owner.kind == Kind::Cluster && object.kind == REGISTRY.kind;
+        }
+        all
     }
 }

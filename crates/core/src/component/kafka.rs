@@ -22,7 +22,7 @@ pub mod reporter;
 mod resources;
 mod sizing;
 mod tiered_storage;
-mod tls_secret;
+pub mod tls_secret;
 mod user;
 
 use crate::catalog::ResolvedCluster;
@@ -30,9 +30,11 @@ use crate::component::{ClusterPart, Component, Manifest, OperatorTraffic, Traffi
 use crate::config::Config;
 use crate::spec::{
     BrokerConfig, Cluster, ClusterAccess, ClusterAdvancedConfig, ClusterType, MaintenanceWindow, Operations,
-    Storage, TenancyMode,
+    Storage,
 };
 pub use logs::{BROKER_CONTAINER, broker_of, broker_selector};
+pub use oauth::{CA_FILE as OAUTH_CA_FILE, USERNAME_CLAIM, ca_name as oauth_ca_name};
+pub use placement::{HOST as HOST_TOPOLOGY, affinity, tolerations};
 pub use resources::requests_of_units;
 use sizing::Sizing;
 
@@ -113,6 +115,8 @@ impl<'a> KafkaContext<'a> {
             // A permission that the plan checks.
             scale_down_to: _,
             operations,
+            // A component of its own.
+            schema_registry: _,
             config: options,
         } = advanced_config;
         let own = cluster.fleet_spec.advanced_config.maintenance.as_ref();
@@ -137,10 +141,6 @@ impl<'a> KafkaContext<'a> {
     fn name(&self) -> &'a str {
         self.cluster.spec.identifier.as_str()
     }
-
-    fn tenancy(&self) -> TenancyMode {
-        self.cluster.spec.tenancy_mode
-    }
 }
 
 fn in_cluster(cluster: &ResolvedCluster, config: &Config) -> Option<ClusterPart> {
@@ -164,6 +164,11 @@ fn is_restricted(cluster: &ResolvedCluster) -> bool {
     let storage = cluster.tiered_storage.as_ref();
     let mounts_image = storage.is_some_and(|storage| storage.plugin.plugin_image.is_some());
     cluster.fleet_spec.advanced_config.components.installs().is_some() && !mounts_image
+}
+
+/// How many copies have a record before it counts as written.
+pub fn in_sync(cluster: &ResolvedCluster, config: &Config) -> u32 {
+    Sizing::of(cluster, &config.units).min_insync_replicas
 }
 
 fn objects(context: &KafkaContext) -> Vec<Manifest> {

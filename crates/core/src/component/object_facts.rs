@@ -1,6 +1,6 @@
 //! Facts about single objects, by kind. Anybody may have written a body, so an unreadable value counts as absent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -30,6 +30,8 @@ pub struct ObjectFacts {
     /// The object as it has to be before it is deleted so that its data stays, or `None` if it is so already; for
     /// kinds whose data is deleted with them otherwise.
     pub released: Option<fn(&Json) -> Option<Json>>,
+    /// The container images that nodes pull for its pods, as far as it says.
+    pub images: fn(&Json) -> BTreeSet<String>,
     /// Whether its pods mount a container image as a volume.
     pub mounts_image: fn(&Json) -> bool,
     /// The version of what it runs.
@@ -90,6 +92,7 @@ impl ObjectFacts {
         remote_data: |_| None,
         left_behind: |_| None,
         released: None,
+        images: |_| BTreeSet::new(),
         mounts_image: |_| false,
         version: |_| None,
         hosts: |_| BTreeMap::new(),
@@ -117,6 +120,14 @@ fn rows() -> impl Iterator<Item = &'static ObjectFacts> {
     OF_KUBERNETES.iter().chain(COMPONENTS.iter().flat_map(|component| component.objects))
 }
 
+/// The images of a pod's containers, and of its volumes.
+pub fn images_of_pod(pod: &Value) -> BTreeSet<String> {
+    let items = |list: &str| pod.get(list).and_then(Value::as_array).into_iter().flatten();
+    let of_containers = ["initContainers", "containers"].into_iter().flat_map(items).map(|it| &it["image"]);
+    let of_volumes = items("volumes").map(|volume| &volume["image"]["reference"]);
+    of_containers.chain(of_volumes).filter_map(|image| image.as_str().map(str::to_owned)).collect()
+}
+
 impl Manifest {
     pub fn facts(&self) -> &'static ObjectFacts {
         facts(&self.key.kind)
@@ -125,8 +136,6 @@ impl Manifest {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     /// Only the first row of a kind is read: a second one would be without effect.

@@ -9,7 +9,7 @@ use super::requests::requested_by_pod;
 use crate::names::Json;
 
 /// The requests of the pods of a cluster or of a fleet's clusters: brokers, controllers, the topic and user
-/// operators, Cruise Control and Kafka Exporter.
+/// operators, Cruise Control, Kafka Exporter and the schema registry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Size {
@@ -27,6 +27,9 @@ pub struct Size {
     /// broker.
     #[serde(default)]
     pub balanced_listeners: u64,
+    /// The load balancers beside those of brokers.
+    #[serde(default)]
+    pub other_load_balancers: u64,
     /// The number of pods.
     #[serde(default)]
     pub pods: u64,
@@ -54,18 +57,20 @@ impl Size {
             memory_mib: join(self.memory_mib, other.memory_mib),
             disk_gib: join(self.disk_gib, other.disk_gib),
             balanced_listeners: join(self.balanced_listeners, other.balanced_listeners),
+            other_load_balancers: join(self.other_load_balancers, other.other_load_balancers),
             pods: join(self.pods, other.pods),
         }
     }
 
     /// The size without load balancers.
     pub fn of_pods(self) -> Size {
-        Size { balanced_listeners: 0, ..self }
+        Size { balanced_listeners: 0, other_load_balancers: 0, ..self }
     }
 
     /// The number of load balancers, of the size of one cluster.
     pub fn load_balancers(self) -> u64 {
-        self.balanced_listeners.saturating_mul(self.brokers.saturating_add(1))
+        let of_brokers = self.balanced_listeners.saturating_mul(self.brokers.saturating_add(1));
+        of_brokers.saturating_add(self.other_load_balancers)
     }
 
     /// The IP addresses that pods and load balancers take, of the size of one cluster.

@@ -102,13 +102,23 @@ mod tests {
         assert_eq!(Config::parse(&sample).unwrap(), Config::default());
         let all = Config::parse(&uncommented(&sample)).unwrap();
         let Config {
-            state_dir, output_dir, secrets_dir, operators, source, api, tiered_storage, prices, ..
+            state_dir,
+            output_dir,
+            secrets_dir,
+            operators,
+            source,
+            api,
+            tiered_storage,
+            prices,
+            images,
+            ..
         } = &all;
         assert!(prices.table().is_some() && all.console_url_template.is_some());
         assert!([state_dir, output_dir, secrets_dir].iter().all(|folder| folder.is_some()));
         assert!(source.git.is_some() && source.known_hosts.is_some());
         assert!(api.listen.is_some() && api.tls_key_file.is_some());
         assert!(tiered_storage.plugin_image.is_some() && all.acme.is_some());
+        assert!(images.schema_registry.is_some());
         assert_eq!(operators.strimzi.keys().collect::<Vec<_>>(), [ANY]);
         let rest = Config {
             state_dir: None,
@@ -119,6 +129,7 @@ mod tests {
             api: Config::default().api,
             tiered_storage: Config::default().tiered_storage,
             prices: Config::default().prices,
+            images: Config::default().images,
             console_url_template: None,
             acme: None,
             ..all

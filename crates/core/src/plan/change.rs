@@ -208,7 +208,13 @@ fn sentences(judgement: &ChangeJudgement, cause: &Cause, verb: Verb, found: &[Ob
     let restored = restored.then(|| "restores what was deleted from the target".to_owned());
     let adopted = steps().filter(|step| step.verb == Verb::Adopt);
     let adopted = adopted.map(|step| format!("takes over {}, which streamfleet didn't make", step.object));
-    made.into_iter().chain(restored).chain(adopted).chain(judgement.effects.iter().cloned()).collect()
+    let pulled = effects::pulled(steps());
+    made.into_iter()
+        .chain(pulled)
+        .chain(restored)
+        .chain(adopted)
+        .chain(judgement.effects.iter().cloned())
+        .collect()
 }
 
 pub(super) fn steps(found: Vec<ObjectDiff>) -> Vec<Step> {

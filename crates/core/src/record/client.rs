@@ -54,6 +54,52 @@ pub fn client_properties(
     clients.endpoints.iter().rev().skip(left_out).rev().map(of).collect()
 }
 
+/// The properties for clients of the cluster's schema registry, as the serializers of Confluent read them; `None` without
+/// one. They are for every user: what a token may do depends on its groups.
+pub fn registry_properties(cluster: &ResolvedCluster) -> Option<ClientProperties> {
+    let url = component::schema_registry_url(cluster)?;
+    let (provider, domain) = (cluster.identity_provider.as_ref()?, cluster.domain.as_ref()?);
+    let mut properties = ClientProperties {
+        listener: "schema registry",
+        properties: BTreeMap::from([
+            ("bearer.auth.credentials.source", "OAUTHBEARER".to_owned()),
+            ("schema.registry.url", url),
+        ]),
+        to_add: BTreeMap::from([
+            ("bearer.auth.client.id", "the id of the client at the identity provider".to_owned()),
+            ("bearer.auth.client.secret", "its secret there".to_owned()),
+        ]),
+        notes: Vec::new(),
+    };
+    const ISSUER: &str = "bearer.auth.issuer.endpoint.url";
+    let allowed = match &provider.token_endpoint {
+        Some(endpoint) => {
+            properties.properties.insert(ISSUER, endpoint.clone());
+            in_a_command(endpoint)
+        }
+        None => {
+            properties.to_add.insert(ISSUER, UNKNOWN_ENDPOINT.to_owned());
+            "URL"
+        }
+    };
+    properties.notes.push(allowed_urls(allowed));
+    match certificate::root(&domain.tls_cert) {
+        Some(_) => {
+            properties.properties.insert("schema.registry.ssl.truststore.type", "PEM".to_owned());
+            let issuer = match provider.ca_cert {
+                Some(_) => ", and with the identity provider's `ca_cert`",
+                None => "",
+            };
+            let file = format!(
+                "a file with the certificates that are `ssl.truststore.certificates` of the listener `external`{issuer}"
+            );
+            properties.to_add.insert("schema.registry.ssl.truststore.location", file);
+        }
+        None => properties.notes.push(unknown_issuer(&domain.domain)),
+    }
+    Some(properties)
+}
+
 /// The `client_properties` of a cluster's record.
 pub(super) fn field(cluster: &ResolvedCluster, known: Option<&Outputs>) -> Value {
     let all = client_properties(cluster, known, None);
@@ -61,11 +107,15 @@ pub(super) fn field(cluster: &ResolvedCluster, known: Option<&Outputs>) -> Value
         all.iter().map(|it| (it.listener.to_owned(), value(it))).collect()
     };
     let clients = component::clients(cluster);
-    json!({
+    let mut field = json!({
         "listeners": by_listener(|it| json!(it.properties)),
         "to_add": by_listener(|it| json!(it.to_add)),
         "admin_secret": clients.map(|it| format!("{}/{}", cluster.namespace, it.admin_secret)),
-    })
+    });
+    if let Some(registry) = registry_properties(cluster) {
+        field["schema_registry"] = json!({"properties": registry.properties, "to_add": registry.to_add});
+    }
+    field
 }
 
 impl ClientProperties {
@@ -168,21 +218,14 @@ impl ClientProperties {
         let allowed = match &provider.token_endpoint {
             Some(endpoint) => {
                 self.properties.insert(TOKEN_ENDPOINT, endpoint.clone());
-                // Free text from the spec could inject commands when pasted into a shell.
-                let is_plain = |b: u8| b.is_ascii_alphanumeric() || b":/._~%-".contains(&b);
-                if endpoint.bytes().all(is_plain) { endpoint } else { "URL" }
+                in_a_command(endpoint)
             }
             None => {
-                let missing = "the identity provider's address for tokens, its `token_endpoint`, which streamfleet \
-                    doesn't know";
-                self.to_add.insert(TOKEN_ENDPOINT, missing.to_owned());
+                self.to_add.insert(TOKEN_ENDPOINT, UNKNOWN_ENDPOINT.to_owned());
                 "URL"
             }
         };
-        self.notes.push(format!(
-            "Kafka's client requests tokens only from addresses that the JVM allows: \
-             -Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={allowed}"
-        ));
+        self.notes.push(allowed_urls(allowed));
         if provider.ca_cert.is_some() {
             self.notes.push(
                 "The identity provider's certificate is not signed by a public authority: set a file with its \
@@ -192,6 +235,22 @@ impl ClientProperties {
         }
     }
 }
+
+/// Free text from the spec could inject commands when pasted into a shell.
+fn in_a_command(endpoint: &str) -> &str {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b":/._~%-".contains(&b);
+    if endpoint.bytes().all(is_plain) { endpoint } else { "URL" }
+}
+
+fn allowed_urls(allowed: &str) -> String {
+    format!(
+        "Kafka's client requests tokens only from addresses that the JVM allows: \
+         -Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={allowed}"
+    )
+}
+
+const UNKNOWN_ENDPOINT: &str =
+    "the identity provider's address for tokens, its `token_endpoint`, which streamfleet doesn't know";
 
 fn key_of(cluster: &ResolvedCluster, key: &str, secret: &str) -> String {
     format!("the value of `{key}` in the Secret {}/{secret}", cluster.namespace)

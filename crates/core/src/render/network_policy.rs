@@ -1,5 +1,7 @@
 //! Network isolation of clusters that don't share their fleet.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::networking::v1::{
     NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicyPort,
     NetworkPolicySpec,
@@ -105,8 +107,12 @@ fn egress<'a>(traffic: impl Iterator<Item = &'a Traffic>) -> Vec<NetworkPolicyEg
         NetworkPolicyEgressRule { to: Some(DNS_PODS.map(dns).into()), ports: None },
         NetworkPolicyEgressRule { to: None, ports: Some(ports(&API_SERVER_PORTS)) },
     ];
+    let mut seen = BTreeSet::new();
     for call in traffic.flat_map(|it| &it.outbound_urls) {
         let (number, namespace) = destination(call);
+        if !seen.insert((number, namespace.clone())) {
+            continue;
+        }
         if !API_SERVER_PORTS.contains(&number) {
             rules.push(NetworkPolicyEgressRule { to: None, ports: Some(ports(&[number])) });
         }

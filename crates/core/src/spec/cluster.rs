@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::names::Identifier;
-use crate::spec::{BrokerConfig, InfraType, TenancyMode};
+use crate::spec::{BrokerConfig, InfraType, SchemaRegistry, TenancyMode};
 
 /// A Kafka cluster on a fleet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -133,6 +133,9 @@ pub struct ClusterAdvancedConfig {
     /// Components beside the brokers that help to operate them.
     #[serde(default)]
     pub operations: Operations,
+    /// A schema registry for the records of the cluster.
+    #[serde(default)]
+    pub schema_registry: SchemaRegistry,
     /// Broker options by Kafka's own names; they replace the defaults. Each option says what changing it
     /// does.
     #[serde(default)]

@@ -7,18 +7,17 @@ use super::jaas::{self, JaasOption};
 use super::placement::Mount;
 use super::{KafkaContext, user};
 use crate::catalog::ResolvedCluster;
-use crate::component::{Manifest, Stage, labels, manifest};
+use crate::component::{Manifest, Stage, labels, manifest, schema_registry};
 use crate::names::Digest;
 use crate::spec::IdentityProvider;
 
 /// The folder of the CA certificates for the identity provider.
 const CA_FOLDER: &str = "/mnt/oauth-ca";
-const CA_FILE: &str = "ca.crt";
+pub const CA_FILE: &str = "ca.crt";
 /// The default claim with the user's name: the subject, which every token has.
-const USERNAME_CLAIM: &str = "sub";
+pub const USERNAME_CLAIM: &str = "sub";
 /// The claim with the client's name, for tokens without a user.
 const CLIENT_CLAIM: &str = "client_id";
-const GROUPS_CLAIM: &str = "$.groups";
 /// Matches names that no KafkaUser can have, also with the prefix `CN=` of certificate logins: everything but
 /// dot-separated labels of lowercase letters, digits and dashes.
 const NO_KAFKA_USER: &str = "(?!(CN=)?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$).+";
@@ -76,7 +75,7 @@ fn options(context: &KafkaContext, provider: &IdentityProvider) -> Vec<JaasOptio
         token_endpoint: _,
         audience,
         username_claim,
-        groups_claim,
+        groups_claim: _,
         ca_cert,
     } = provider;
     let username_claim = username_claim.as_deref().unwrap_or(USERNAME_CLAIM);
@@ -93,8 +92,8 @@ fn options(context: &KafkaContext, provider: &IdentityProvider) -> Vec<JaasOptio
         ("oauth.check.access.token.type", "false".to_owned()),
         ("oauth.username.claim", username_claim.to_owned()),
         ("oauth.fallback.username.claim", CLIENT_CLAIM.to_owned()),
-        ("oauth.custom.claim.check", nobody_is_a_super_user(context, username_claim)),
-        ("oauth.groups.claim", groups_claim.as_deref().unwrap_or(GROUPS_CLAIM).to_owned()),
+        ("oauth.custom.claim.check", nobody_has_a_refused_name(context, username_claim)),
+        ("oauth.groups.claim", provider.groups_claim().to_owned()),
         // An identity provider that is briefly down must not keep a broker from starting.
         ("oauth.fail.fast", "false".to_owned()),
     ];
@@ -105,22 +104,24 @@ fn options(context: &KafkaContext, provider: &IdentityProvider) -> Vec<JaasOptio
     options
 }
 
-/// A condition on every token: its user has none of the names that are super users here. Kafka identifies
-/// users by name only, so anyone who could choose such a name at the identity provider would control the
-/// cluster.
-fn nobody_is_a_super_user(context: &KafkaContext, username_claim: &str) -> String {
-    let names: Vec<String> = super_users(context).iter().map(|name| format!("'{name}'")).collect();
+/// A condition on every token: its user has none of these names. Kafka identifies users by name only, so anyone
+/// who could choose such a name at the identity provider would control the cluster, or all schemas.
+fn nobody_has_a_refused_name(context: &KafkaContext, username_claim: &str) -> String {
+    let names: Vec<String> = refused_names(context).iter().map(|name| format!("'{name}'")).collect();
     let names = names.join(", ");
     let check = |claim: &str| format!("{} nin [{names}]", json_path(claim));
     format!("{} && {}", check(username_claim), check(CLIENT_CLAIM))
 }
 
-/// The super users: our administrator, and those that Strimzi adds for itself.
-fn super_users(context: &KafkaContext) -> Vec<String> {
+/// The names that no token may have: those of the super users, which are our administrator and those that Strimzi adds
+/// for itself, and that of the user of a schema registry.
+fn refused_names(context: &KafkaContext) -> Vec<String> {
     let name = context.name();
     let own = ["kafka", "entity-topic-operator", "entity-user-operator", "kafka-exporter", "cruise-control"];
     let certificates = own.iter().map(|component| format!("CN={name}-{component},O=io.strimzi"));
     std::iter::once(user::admin_name(context.cluster))
+        // On every cluster: otherwise brokers would restart where a registry is added.
+        .chain([schema_registry::user_name(context.cluster)])
         .chain(certificates)
         .chain(["CN=cluster-operator,O=io.strimzi".to_owned()])
         .collect()
@@ -137,7 +138,7 @@ fn json_path(claim: &str) -> String {
 
 pub fn trusted_certificates(context: &KafkaContext) -> Option<Manifest> {
     let map = ConfigMap {
-        metadata: labels::metadata(context.cluster, ca_name(context)),
+        metadata: labels::metadata(context.cluster, ca_name(context.cluster)),
         data: Some([(CA_FILE.to_owned(), ca_cert(context)?.to_owned())].into()),
         ..ConfigMap::default()
     };
@@ -148,7 +149,7 @@ pub fn trusted_certificates(context: &KafkaContext) -> Option<Manifest> {
 pub fn mount(context: &KafkaContext) -> Option<Mount> {
     ca_cert(context).map(|certificates| Mount {
         name: "oauth-ca",
-        source: ("configMap", json!({"name": ca_name(context)})),
+        source: ("configMap", json!({"name": ca_name(context.cluster)})),
         path: CA_FOLDER,
         version: Digest::of(certificates).as_str().to_owned(),
     })
@@ -158,8 +159,9 @@ fn ca_cert<'a>(context: &KafkaContext<'a>) -> Option<&'a str> {
     context.cluster.identity_provider.as_ref()?.ca_cert.as_deref()
 }
 
-fn ca_name(context: &KafkaContext) -> String {
-    format!("{}-oauth-ca", context.name())
+/// The ConfigMap with the CA certificates for the identity provider.
+pub fn ca_name(cluster: &ResolvedCluster) -> String {
+    format!("{}-oauth-ca", cluster.spec.identifier)
 }
 
 #[cfg(test)]

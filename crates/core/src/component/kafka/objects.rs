@@ -8,7 +8,9 @@ use serde_json::{Map, Value};
 use super::kinds::{KAFKA, NODE_POOL, USER};
 use crate::component::labels::{DEDICATED, ZONE};
 use crate::component::requests::{amount, requested};
-use crate::component::{Disk, ObjectFacts, ObjectRole, PlacementNeeds, Size, Stage, differences};
+use crate::component::{
+    Disk, ObjectFacts, ObjectRole, PlacementNeeds, Size, Stage, differences, images_of_pod,
+};
 use crate::names::Json;
 
 pub static OBJECTS: &[ObjectFacts] = &[
@@ -29,6 +31,7 @@ pub static OBJECTS: &[ObjectFacts] = &[
         disks,
         deletes_disks: Some(deletes_disks),
         former_disk_class,
+        images: |pool| pool.value().pointer("/spec/template/pod").map(images_of_pod).unwrap_or_default(),
         mounts_image,
         ..custom(NODE_POOL.kind)
     },
@@ -91,8 +94,8 @@ fn of_pool(pool: &Json) -> Size {
         memory_mib: each(node.memory_mib),
         // The value is whole GiB, far below the limit of exact floating-point integers.
         disk_gib: each((disk / f64::from(1 << 30)).round() as u64),
-        balanced_listeners: 0,
         pods: replicas,
+        ..Size::default()
     }
 }
 

@@ -3,11 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::{KafkaContext, oauth, tiered_storage};
+use crate::catalog::ResolvedCluster;
 use crate::component::labels::{self, ZONE};
 use crate::names::Digest;
 use crate::spec::TenancyMode;
 
-const HOST: &str = "kubernetes.io/hostname";
+pub const HOST: &str = "kubernetes.io/hostname";
 
 /// How long a broker may take to hand over its partitions before it is killed. The default of 30 s is too
 /// short for the 1,500 replicas that a broker may have, and a killed broker reads its whole log on its next
@@ -44,8 +45,8 @@ pub fn node_template(context: &KafkaContext, (pool, pods): (&str, u32), is_broke
                 "annotations": mounted_versions(&mounts),
             },
             "terminationGracePeriodSeconds": is_broker.then_some(SHUTDOWN_SECONDS),
-            "affinity": affinity(context, is_broker),
-            "tolerations": tolerations(context),
+            "affinity": affinity(context.cluster, is_broker),
+            "tolerations": tolerations(context.cluster),
             "topologySpreadConstraints": spread(context, pool, pods),
             "volumes": list(mounts.iter().map(volume)),
         },
@@ -58,8 +59,8 @@ pub fn node_template(context: &KafkaContext, (pool, pods): (&str, u32), is_broke
 
 /// The pod template of Strimzi's Deployments, which have to run on the same reserved nodes.
 pub fn operator_template(context: &KafkaContext) -> Option<Value> {
-    let tolerations = tolerations(context)?;
-    Some(json!({"pod": {"affinity": affinity(context, false), "tolerations": tolerations}}))
+    let tolerations = tolerations(context.cluster)?;
+    Some(json!({"pod": {"affinity": affinity(context.cluster, false), "tolerations": tolerations}}))
 }
 
 /// Spreads the pods of a pool strictly over zones, as many as the spec says or as there are pods, because a
@@ -88,9 +89,9 @@ fn spread(context: &KafkaContext, pool: &str, pods: u32) -> Value {
     zones.into_iter().chain([constraint(HOST, "ScheduleAnyway", None)]).collect()
 }
 
-fn affinity(context: &KafkaContext, is_broker: bool) -> Option<Value> {
-    let tenant = &context.cluster.namespace;
-    match context.tenancy() {
+pub fn affinity(cluster: &ResolvedCluster, is_broker: bool) -> Option<Value> {
+    let tenant = &cluster.namespace;
+    match cluster.spec.tenancy_mode {
         TenancyMode::Shared => None,
         // Kubernetes applies required anti-affinity in both directions: no broker of another cluster is
         // placed on the host of this one.
@@ -113,9 +114,9 @@ fn affinity(context: &KafkaContext, is_broker: bool) -> Option<Value> {
 }
 
 /// Lets pods run on nodes that are reserved for the cluster, whatever the effect of the taint.
-fn tolerations(context: &KafkaContext) -> Option<Value> {
-    (context.tenancy() == TenancyMode::Dedicated)
-        .then(|| json!([{"key": labels::DEDICATED, "operator": "Equal", "value": context.cluster.namespace}]))
+pub fn tolerations(cluster: &ResolvedCluster) -> Option<Value> {
+    (cluster.spec.tenancy_mode == TenancyMode::Dedicated)
+        .then(|| json!([{"key": labels::DEDICATED, "operator": "Equal", "value": cluster.namespace}]))
 }
 
 /// An annotation that triggers a rolling restart of the brokers when a file that they read only at start

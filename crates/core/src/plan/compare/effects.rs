@@ -1,7 +1,9 @@
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::component::consequence::{GO_ON, ObjectChange};
-use crate::component::{COMPONENTS, Difference, Manifest};
+use crate::component::{COMPONENTS, Difference, Manifest, facts};
 use crate::plan::{Step, Verb};
 
 /// Fills in `{object}`, `{before}`, `{after}` and the placeholders of components.
@@ -77,6 +79,19 @@ fn text(value: &Value) -> String {
 }
 
 pub(in crate::plan) use crate::names::count;
+
+/// Names the container images that nodes pull for these steps, and didn't for the objects before.
+pub(in crate::plan) fn pulled<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<String> {
+    let mut images = BTreeSet::new();
+    for step in steps {
+        let of = facts(&step.object.kind).images;
+        let before = step.before.as_ref().map(of).unwrap_or_default();
+        let after = step.after.as_ref().map(|manifest| of(&manifest.body)).unwrap_or_default();
+        images.extend(after.difference(&before).cloned());
+    }
+    let images: Vec<String> = images.into_iter().collect();
+    (!images.is_empty()).then(|| format!("nodes pull {}", images.join(" and ")))
+}
 
 pub(in crate::plan) fn created<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<String> {
     let created = steps.filter(|step| step.verb == Verb::Create);

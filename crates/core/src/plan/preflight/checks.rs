@@ -10,7 +10,7 @@ use super::facts::Version;
 use super::needs::{self, Permission};
 use super::operator::Operator;
 use super::{monitoring, nodes, operators};
-use crate::component::{self, Disk, Extras, Manifest, ObjectRole, requests_of_units};
+use crate::component::{self, Disk, Extras, Manifest, ObjectRole, TLS_ROUTE, requests_of_units};
 use crate::names::{Json, ResourceKey, tenths};
 use crate::plan::Size;
 use crate::plan::model::Step;
@@ -79,18 +79,27 @@ fn missing_permissions(look: &PreflightContext) -> Vec<PreflightFinding> {
 }
 
 fn role_command(look: &PreflightContext, denied: &BTreeSet<&Permission>) -> String {
+    let fleet = look.fleet().map(|fleet| &fleet.spec);
+    let steps = look
+        .changes
+        .iter()
+        .flat_map(|change| change.steps.iter().map(|step| (&step.object, &change.resource)));
+    // Whoever prints the role again must not take rights away that other clusters need.
+    let desired = look.all_desired().map(|manifest| (&manifest.key, &manifest.owner));
+    let installs = fleet.map(|fleet| Extras::of(fleet)).unwrap_or_default().with(steps.chain(desired));
     let lacks = |extras: Extras| {
-        let (with, without) = (needs::permissions(extras), needs::permissions(Extras::default()));
+        let (with, without) = (needs::permissions(extras), needs::permissions(installs));
         denied.iter().any(|denied| with.contains(denied) && !without.contains(denied))
     };
-    let fleet = look.fleet().map(|fleet| &fleet.spec);
-    let installs = fleet.map(|fleet| Extras::of(fleet)).unwrap_or_default();
     let mut command = "streamfleet role".to_owned();
     if installs.operator || lacks(Extras { operator: true, ..Extras::default() }) {
         command += " --operator";
     }
     if installs.gateway || lacks(Extras { gateway: true, ..Extras::default() }) {
         command += " --gateway";
+    }
+    if installs.schema_registry {
+        command += " --schema-registry";
     }
     if let Some(monitoring) = fleet.and_then(|fleet| fleet.advanced_config.prometheus()) {
         command += " --monitoring";
@@ -341,7 +350,7 @@ fn missing_gateway(look: &PreflightContext) -> Vec<PreflightFinding> {
     }
     let Some(gateway) = look.desired("Gateway").next() else { return Vec::new() };
     let served = look.facts.groups.as_ref().map(|groups| groups.contains_key(GATEWAY));
-    let routes = look.facts.kinds.get(&gateway.key.api_version).map(|kinds| kinds.contains("TLSRoute"));
+    let routes = look.facts.kinds.get(&gateway.key.api_version).map(|kinds| kinds.contains(TLS_ROUTE.kind));
     let class = gateway.body.read::<Gateway>().map(|gateway| gateway.spec.class).unwrap_or_default();
     let classes = look.facts.gateway_classes.as_ref();
     let (why, remedy) = match classes {
@@ -352,8 +361,8 @@ fn missing_gateway(look: &PreflightContext) -> Vec<PreflightFinding> {
         ),
         _ if routes == Some(false) => (
             format!(
-                "the cluster doesn't have TLSRoute of {}, which clients need to reach brokers",
-                gateway.key.api_version
+                "the cluster doesn't have {} of {}, which clients need to reach brokers",
+                TLS_ROUTE.kind, gateway.key.api_version
             ),
             "upgrade the Gateway API to 1.5 or newer, or set `exposure: loadbalancer`".to_owned(),
         ),

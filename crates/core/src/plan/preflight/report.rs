@@ -211,7 +211,8 @@ mod tests {
             room: Some(NodeCapacity::default()),
             ..facts
         };
-        let told = text(&facts, Extras { operator: true, gateway: true, topics: false, monitoring: true });
+        let told =
+            text(&facts, Extras { operator: true, gateway: true, monitoring: true, ..Extras::default() });
         for expected in [
             "Kubernetes: 1.29 -> upgrade it: Strimzi needs 1.30 or newer",
             "Permissions: the user of the `kubeconfig` may not create deployments",

@@ -12,8 +12,8 @@ use std::fmt::Display;
 use serde_json::{Value, json};
 
 use super::needs::{self, NAMESPACE_ROLE};
+use crate::component::Extras;
 use crate::component::kind::BIND;
-use crate::component::{self, Extras, KubernetesKind};
 use crate::component::{GATEWAY_NAMESPACE, MONITORING_NAMESPACE, OPERATOR_NAMESPACE};
 
 /// The namespace of the inventory.
@@ -167,14 +167,11 @@ impl RoleManifests {
     }
 
     fn namespaced(&self) -> String {
-        // Only what the operator creates runs there, and what a component writes for every cluster.
-        let others =
-            [("apps", "deployments"), ("", "serviceaccounts")].into_iter().filter(|(group, plural)| {
-                let is_written =
-                    |it: &KubernetesKind| (it.group(), it.plural) == (*group, *plural) && it.is_written();
-                !component::kinds().any(is_written)
-            });
-        let others: Vec<String> = others.map(|(group, plural)| format!("{group}/{plural}")).collect();
+        // Only the operator's pods run there, and schema registries.
+        let mut others = vec!["/serviceaccounts"];
+        if !self.extras.schema_registry {
+            others.insert(0, "apps/deployments");
+        }
         let mut ours = vec![
             format!(
                 "(variables.ns.startsWith('{CLUSTER_NAMESPACES}') && namespaceObject != null && {} && \

@@ -1,10 +1,13 @@
 use super::Rules;
-use crate::spec::{Authentication, Cluster, ClusterAccess, ClusterAdvancedConfig, Profile};
+use crate::problem::quote_untrusted;
+use crate::spec::{Authentication, Cluster, ClusterAccess, ClusterAdvancedConfig, Profile, SchemaRegistry};
 
 /// Kafka's default of `log.retention.ms`: a week.
 const WEEK_MS: i64 = 7 * 24 * 3_600_000;
 /// Kafka's value for "no limit".
 const UNLIMITED: i64 = -1;
+
+const DEFAULT_GROUPS: &str = "`sr-admin`, `sr-developer` and `sr-readonly`";
 
 impl Rules<'_> {
     pub(super) fn cluster(&mut self, cluster: &Cluster) {
@@ -26,6 +29,7 @@ impl Rules<'_> {
             );
         }
         self.tiered_storage(config);
+        self.schema_registry(config);
         self.broker_options(config);
         self.scale_down(cluster);
         if config.profile == Profile::Dev {
@@ -49,6 +53,45 @@ impl Rules<'_> {
                 "add `tiered_storage_bucket_name`, or remove `tiered_storage_provider`",
             ),
             _ => {}
+        }
+    }
+
+    fn schema_registry(&mut self, config: &ClusterAdvancedConfig) {
+        let pointer = "/advanced_config/schema_registry/enabled";
+        if !config.schema_registry.enabled {
+            return;
+        }
+        let SchemaRegistry { admin_group, developer_group, reader_group, .. } = &config.schema_registry;
+        for (name, group, higher, same) in [
+            ("developer_group", developer_group, "admin_group", admin_group),
+            ("reader_group", reader_group, "admin_group", admin_group),
+            ("reader_group", reader_group, "developer_group", developer_group),
+        ] {
+            if group == same {
+                let group = quote_untrusted(group);
+                self.refuse(
+                    &format!("/advanced_config/schema_registry/{name}"),
+                    "same-group",
+                    format!("`{name}` and `{higher}` are both `{group}`, so its members would have the rights of `{higher}`"),
+                    format!("name another group in one of them; their defaults are {DEFAULT_GROUPS}"),
+                );
+            }
+        }
+        if config.oauth.is_none() {
+            self.refuse(
+                pointer,
+                "missing-key",
+                "`schema_registry` needs `oauth`: its clients log in with tokens alone",
+                "add `oauth` with the identifier of an identity provider, or turn `schema_registry` off",
+            );
+        }
+        if !config.cluster_access.is_external() {
+            self.refuse(
+                pointer,
+                "missing-key",
+                "`schema_registry` needs a host name, which a cluster with `cluster_access: Internal` doesn't have",
+                "use `cluster_access: Internal & External`, or turn `schema_registry` off",
+            );
         }
     }
 

@@ -56,6 +56,10 @@ const OTHER_NAMES: &str = "brokers of the clusters that use it restart one by on
                            their ACLs no longer match or match those of another user";
 const TIERING: &str = "after approval, brokers of the clusters that use it restart one by one; the bucket must contain the \
                        same log as before. With `rfc2136`, nothing restarts";
+const REGISTRY: &str =
+    "the schema registry's pods are replaced one at a time, and judge new schemas by the new rule";
+const REGISTRY_GROUP: &str = "the schema registry's pods are replaced one at a time; then members of the old group lose these \
+                              rights, and those of the new one have them";
 const MORE_ZONES: &str = "brokers and controllers restart one by one; disks and copies stay where they are, so a broker in \
                           a zone with more than its share can't start again there";
 const FEWER_ZONES: &str = "brokers and controllers restart one by one and are spread less strictly; disks and copies stay \
@@ -136,6 +140,14 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Cluster, "advanced_config.operations.kafka_exporter", On, InPlace, "Kafka Exporter starts beside the brokers; clients notice nothing"),
     row(Cluster, "advanced_config.operations.kafka_exporter", Off, InPlace, "Kafka Exporter is removed; clients notice \
          nothing"),
+    row(Cluster, "advanced_config.schema_registry.enabled", On, InPlace, "a schema registry starts beside the brokers; clients of \
+         Kafka notice nothing"),
+    row(Cluster, "advanced_config.schema_registry.enabled", Off, InPlace, "the schema registry is removed; its schemas stay in topics \
+         of the cluster"),
+    row(Cluster, "advanced_config.schema_registry.compatibility", Changes, InPlace, REGISTRY),
+    row(Cluster, "advanced_config.schema_registry.admin_group", Changes, InPlace, REGISTRY_GROUP),
+    row(Cluster, "advanced_config.schema_registry.developer_group", Changes, InPlace, REGISTRY_GROUP),
+    row(Cluster, "advanced_config.schema_registry.reader_group", Changes, InPlace, REGISTRY_GROUP),
     row(Cluster, "advanced_config.operations.topic_operator", On, InPlace, "the topic operator starts, and creates topics \
          from the KafkaTopics in the cluster's namespace; clients notice nothing"),
     row(Cluster, "advanced_config.operations.topic_operator", Off, InPlace, "the topic operator is removed; topics are \
@@ -282,7 +294,8 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(IdentityProvider, "username_claim", Changes, ClientsReconnect, OTHER_NAMES),
     row(IdentityProvider, "groups_claim", Changes, RollingRestart, "brokers of the clusters that use it restart one by \
                                                                     one; clients reconnect and continue, because Kafka's \
-                                                                    own authorizer ignores groups"),
+                                                                    own authorizer ignores groups; schema registries \
+                                                                    grant their rights by the groups there"),
     told(row(IdentityProvider, "ca_cert", Changes, RollingRestart, "brokers of the clusters that use it restart one by one \
                                                                     and trust the provider by it; clients reconnect and \
                                                                     continue if brokers can fetch the provider's keys with \

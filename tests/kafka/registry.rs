@@ -1,0 +1,363 @@
+//! A real Apicurio Registry, run with the rendered Deployment beside a real broker.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::identity_provider::IdentityProvider;
+use super::{ADMIN, PRODUCE, Stage, TOPICS, grant};
+use crate::kubernetes::SANDBOX;
+use crate::support::Tree;
+use crate::support::control_plane::process::{Folder, Process};
+use crate::support::control_plane::programs::{at, java, once, run};
+use crate::support::control_plane::until;
+use crate::support::kafka::Broker;
+
+const VERSION: &str = "3.3.3";
+const DIGEST: &str = "8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbed63";
+const REGISTRY: (&str, &str) = ("sandbox-registry", "keep-out");
+const HOST: &str = "registry--sandbox.kafka.acme.example.com";
+/// Each character is special to one of the readers on the way to the registry.
+const AUDIENCE: &str = r#"kafka's, "own" \ ${quarkus.http.ssl-port} $(HOME)"#;
+
+/// The program, fetched and unpacked once.
+fn program() -> PathBuf {
+    static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let what = "fetching Apicurio Registry, 159 MB";
+    let find = || {
+        once(&format!("apicurio-{VERSION}"), what, |folder| {
+            let artifact = format!("io.apicurio:apicurio-registry-app:{VERSION}:tar.gz:all");
+            let mut maven = Command::new("mvn");
+            maven.args(["-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"]);
+            maven
+                .arg(format!("-Dartifact={artifact}"))
+                .arg(format!("-DoutputDirectory={}", folder.display()));
+            maven.args(["-Dmdep.stripVersion=true", "-Dmdep.stripClassifier=true"]).current_dir(folder);
+            run(
+                maven,
+                "the tests start a schema registry, which comes with Maven: install Maven 3.8 or newer",
+            )
+            .map(drop)?;
+            let archive = folder.join("apicurio-registry-app.tar.gz");
+            let found = hex::encode(Sha256::digest(fs::read(&archive).map_err(at(&archive))?));
+            if found != DIGEST {
+                return Err(format!(
+                    "Maven gave a registry with the SHA-256 digest {found}, and it has to be {DIGEST}"
+                ));
+            }
+            let mut tar = Command::new("tar");
+            tar.arg("-xzf").arg(&archive).current_dir(folder);
+            run(tar, "the tests unpack a schema registry: install tar").map(drop)?;
+            fs::remove_file(&archive).map_err(at(&archive))
+        })
+    };
+    FOUND.get_or_init(find).clone().unwrap_or_else(|why| panic!("{why}"))
+}
+
+/// A pod of the rendered Deployment.
+struct Pod {
+    process: Process,
+    /// Below it is what is mounted at the container's root.
+    root: Folder,
+    port: u16,
+    management: u16,
+}
+
+impl Drop for Pod {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = self.process.said();
+            let lines: Vec<&str> = log.lines().collect();
+            println!("The registry logged:\n{}", lines[lines.len().saturating_sub(40)..].join("\n"));
+        }
+    }
+}
+
+/// What a kubelet would give the container: `$$` is a dollar, and nothing here is a reference to a variable.
+fn environment(deployment: &Value, broker: &Broker, root: &Path) -> BTreeMap<String, String> {
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let variables = container["env"].as_array().unwrap().iter().map(|variable| {
+        let value = match variable.pointer("/valueFrom/secretKeyRef") {
+            Some(reference) => {
+                assert_eq!(
+                    (&reference["name"], &reference["key"]),
+                    (&json!(REGISTRY.0), &json!("sasl.jaas.config"))
+                );
+                let module = "org.apache.kafka.common.security.scram.ScramLoginModule";
+                format!("{module} required username=\"{}\" password=\"{}\";", REGISTRY.0, REGISTRY.1)
+            }
+            None => text(&variable["value"]).replace("$$", "$"),
+        };
+        let value = if value.starts_with("/mnt/") { format!("{}{value}", root.display()) } else { value };
+        (text(&variable["name"]), value)
+    });
+    let mut variables: BTreeMap<String, String> = variables.collect();
+    let options = variables.get_mut("JAVA_TOOL_OPTIONS").unwrap();
+    *options += &format!(" -Djdk.net.hosts.file={} -XX:TieredStopAtLevel=1", broker.hosts().display());
+    variables
+}
+
+impl Pod {
+    fn start(stage: &Stage, deployment: &Value) -> Pod {
+        let root = Folder::new();
+        let spec = &deployment["spec"]["template"]["spec"];
+        for mount in spec["containers"][0]["volumeMounts"].as_array().unwrap() {
+            let volume =
+                spec["volumes"].as_array().unwrap().iter().find(|it| it["name"] == mount["name"]).unwrap();
+            let place = root.path().join(mount["mountPath"].as_str().unwrap().trim_start_matches('/'));
+            match volume["secret"]["secretName"].as_str().or(volume["configMap"]["name"].as_str()) {
+                Some(name) => stage.broker.mount(name, &place),
+                None => fs::create_dir_all(place).unwrap(),
+            }
+        }
+        let [port, management] = [(); 2].map(|()| free_port());
+        let mut command = Command::new(java().unwrap());
+        command.env_clear().envs(environment(deployment, &stage.broker, root.path()));
+        command.env("QUARKUS_HTTP_SSL_PORT", port.to_string());
+        command.env("QUARKUS_MANAGEMENT_PORT", management.to_string());
+        // The least that there is; it has a minute.
+        command.env("QUARKUS_HTTP_SSL_CERTIFICATE_RELOAD_PERIOD", "30s");
+        command.arg(format!("-Djava.io.tmpdir={}/tmp", root.path().display()));
+        command
+            .args(["-XX:+UseSerialGC", "-jar"])
+            .arg(program().join("quarkus-run.jar"))
+            .current_dir(root.path());
+        let process = Process::start(command, root.path().join("log"));
+        Pod { process, root, port, management }
+    }
+
+    /// What the kubelet is answered.
+    fn probed(&self, deployment: &Value, probe: &str) -> String {
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        let path = container[probe]["httpGet"]["path"].as_str().unwrap();
+        let url = format!("http://127.0.0.1:{}{path}", self.management);
+        let said = Command::new("curl").args(["-s", "-o", "/dev/null", "-w", "%{http_code}", &url]).output();
+        String::from_utf8(said.unwrap().stdout).unwrap()
+    }
+
+    fn is_ready(&mut self, deployment: &Value) {
+        let patience = Instant::now() + Duration::from_secs(300);
+        while self.probed(deployment, "readinessProbe") != "200" {
+            if let Some(said) = self.process.last_words() {
+                panic!("the registry ended\n{said}");
+            }
+            assert!(Instant::now() < patience, "the registry is not ready\n{}", self.process.said());
+            sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Calls it by its host name over TLS.
+    #[track_caller]
+    fn call(&self, token: &str, call: &str, body: Option<&Value>) -> (u16, Value) {
+        self.try_call(token, call, body).unwrap_or_else(|why| panic!("{call}: {why}"))
+    }
+
+    /// As above. The error is curl's.
+    fn try_call(&self, token: &str, call: &str, body: Option<&Value>) -> Result<(u16, Value), String> {
+        let (method, path) = call.split_once(' ').unwrap();
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--max-time", "60", "--request", method, "--cacert"]);
+        curl.arg(self.root.path().join("mnt/tls/tls.crt"));
+        curl.arg("--resolve").arg(format!("{HOST}:{}:127.0.0.1", self.port));
+        curl.args(["--write-out", "\n%{http_code}", "--header", "content-type: application/json"]);
+        if !token.is_empty() {
+            curl.args(["--header", &format!("authorization: Bearer {token}")]);
+        }
+        if let Some(body) = body {
+            curl.args(["--data", &body.to_string()]);
+        }
+        let said = curl.arg(format!("https://{HOST}:{}{path}", self.port)).output().unwrap();
+        if !said.status.success() {
+            return Err(String::from_utf8_lossy(&said.stderr).into_owned());
+        }
+        let text = String::from_utf8(said.stdout).unwrap();
+        let (answer, status) = text.rsplit_once('\n').unwrap();
+        Ok((status.parse().unwrap(), serde_json::from_str(answer).unwrap_or_default()))
+    }
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// An Avro schema of a record with these fields, as it is registered.
+fn schema(fields: &Value) -> Value {
+    json!({"schema": json!({"type": "record", "name": "Payment", "fields": fields}).to_string()})
+}
+
+/// The schema in an answer or a request. The registry writes it in another order.
+fn parsed(of: &Value) -> Value {
+    serde_json::from_str(of["schema"].as_str().unwrap()).unwrap()
+}
+
+/// The serial number of the certificate that a server presents for the host.
+fn presented(port: u16) -> String {
+    let connect = format!(
+        "openssl s_client -connect 127.0.0.1:{port} -servername {HOST} -verify_hostname {HOST} \
+                           </dev/null 2>/dev/null | openssl x509 -noout -serial"
+    );
+    let said = Command::new("sh").args(["-c", &connect]).output().unwrap();
+    String::from_utf8(said.stdout).unwrap()
+}
+
+/// A certificate for the host, signed by nobody else, and its key.
+fn renewed() -> (String, String) {
+    let mut params = CertificateParams::new([HOST.to_owned()]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
+}
+
+#[test]
+fn a_registry_keeps_schemas_in_the_cluster_and_lets_in_whom_the_identity_provider_names() {
+    let claims = |user: &str, groups: &[&str]| json!({"sub": user, "preferred_username": user, "aud": [AUDIENCE], "realm": {"groups": groups}});
+    let clients = BTreeMap::from([
+        ("ada", claims("ada", &["${developers}", "other"])),
+        ("eve", claims("eve", &["other"])),
+        ("rita", claims("rita", &["staff"])),
+        ("owner", claims("owner", &["$(admins)"])),
+        ("neighbour", json!({"sub": "1", "aud": ["another"], "realm": {"groups": ["staff"]}})),
+        ("usurper", claims(REGISTRY.0, &["staff"])),
+    ]);
+    let provider = IdentityProvider::start(clients);
+    let mut stage = Stage::with_users(&[ADMIN, REGISTRY], |tree: &Tree| {
+        let image = format!("quay.io/apicurio/apicurio-registry@sha256:{}", "0a".repeat(32));
+        let settings = fs::read_to_string(tree.beside("config.toml")).unwrap();
+        fs::write(tree.beside("config.toml"), format!("{settings}[images]\nschema_registry = \"{image}\"\n"))
+            .unwrap();
+        let registry = r#"{enabled: true, admin_group: $(admins), developer_group: "${developers}", reader_group: staff}"#;
+        tree.edit(
+            SANDBOX,
+            "  profile: dev",
+            &format!("  profile: dev\n  oauth: own\n  schema_registry: {registry}"),
+        );
+        let url = &provider.url;
+        let spec = json!({
+            "apiVersion": "streamfleet/v1", "kind": "IdentityProvider", "organization": "acme", "identifier": "own",
+            "issuer": url, "jwks_uri": format!("{url}/keys"), "token_endpoint": format!("{url}/token"),
+            "audience": AUDIENCE, "username_claim": "preferred_username", "groups_claim": "$.realm.groups",
+            "ca_cert": provider.authority,
+        });
+        tree.write("acme/own.yaml", spec.to_string());
+    });
+    grant(&stage, REGISTRY.0, stage.object("KafkaUser", REGISTRY.0));
+    let deployment = stage.object("Deployment", REGISTRY.0).clone();
+    let mut pod = Pod::start(&stage, &deployment);
+    pod.is_ready(&deployment);
+    let token = |client: &str| provider.token_of(client);
+    let (ada, rita, owner) = (token("ada"), token("rita"), token("owner"));
+    const SUBJECT: &str = "/apis/ccompat/v7/subjects/payments-value/versions";
+    let register = format!("POST {SUBJECT}");
+    let first = schema(&json!([{"name": "amount", "type": "long"}]));
+
+    // Without a token, with one of another service, and with one without a group.
+    let is_refused = |token: &str, call: &str, status: u16| {
+        let (found, answer) = pod.call(token, call, None);
+        assert_eq!(found, status, "{call}: {answer}");
+    };
+    for call in [
+        "GET /apis/ccompat/v7/subjects",
+        "GET /apis/registry/v3/search/artifacts",
+        "GET /apis/registry/v3/admin/rules",
+    ] {
+        is_refused("", call, 401);
+        is_refused(&token("neighbour"), call, 401);
+        is_refused(&token("eve"), call, 403);
+    }
+    assert_eq!(pod.call(&rita, &register, Some(&first)).0, 403);
+
+    // A schema evolves as far as the rule says.
+    assert_eq!(pod.call(&rita, "GET /apis/ccompat/v7/config", None).1["compatibilityLevel"], "BACKWARD");
+    let (status, answer) = pod.call(&ada, &register, Some(&first));
+    assert_eq!(status, 200, "{answer}");
+    let id = answer["id"].as_u64().unwrap();
+    let wider = schema(
+        &json!([{"name": "amount", "type": "long"}, {"name": "note", "type": "string", "default": ""}]),
+    );
+    assert_eq!(pod.call(&ada, &register, Some(&wider)).0, 200);
+    let narrower = schema(&json!([{"name": "currency", "type": "string"}]));
+    let (status, answer) = pod.call(&ada, &register, Some(&narrower));
+    assert_eq!((status, &answer["error_code"]), (409, &json!(409)), "{answer}");
+    let rule = json!({"compatibility": "NONE"});
+    assert_eq!(pod.call(&ada, "PUT /apis/ccompat/v7/config", Some(&rule)).0, 403);
+    // Nobody can open it to everybody.
+    let anonymous = json!({"value": "true"});
+    let path = "PUT /apis/registry/v3/admin/config/properties/apicurio.auth.anonymous-read-access.enabled";
+    assert_ne!(pod.call(&owner, path, Some(&anonymous)).0 / 100, 2);
+
+    // The first four bytes after the magic one of each record are this id.
+    let (_, found) = pod.call(&rita, &format!("GET /apis/ccompat/v7/schemas/ids/{id}"), None);
+    assert_eq!(parsed(&found), parsed(&first));
+
+    // Another pod learns what is new, and so does one that starts again after the first was killed.
+    let mut second = Pod::start(&stage, &deployment);
+    second.is_ready(&deployment);
+    assert_eq!(second.call(&rita, &format!("GET {SUBJECT}"), None).1, json!([1, 2]));
+    let orders = "POST /apis/ccompat/v7/subjects/orders-value/versions";
+    assert_eq!(pod.call(&ada, orders, Some(&first)).0, 200);
+    until("the other replica has a new schema", || {
+        (second.call(&rita, "GET /apis/ccompat/v7/subjects/orders-value/versions/1", None).0 == 200)
+            .then_some(())
+    });
+    pod.process.end();
+    let mut pod = Pod::start(&stage, &deployment);
+    pod.is_ready(&deployment);
+    assert_eq!(parsed(&pod.call(&rita, &format!("GET {SUBJECT}/1"), None).1), parsed(&first));
+    drop(second);
+
+    // A renewed certificate is presented without a restart.
+    let before = presented(pod.port);
+    assert!(before.starts_with("serial="), "{before}");
+    let (certificate, key) = renewed();
+    for (file, content) in [("tls.key", key), ("tls.crt", certificate)] {
+        let (new, place) = (pod.root.path().join("new"), pod.root.path().join("mnt/tls").join(file));
+        fs::write(&new, content).unwrap();
+        fs::rename(new, place).unwrap();
+    }
+    until("the new certificate is presented", || {
+        let now = presented(pod.port);
+        (now.starts_with("serial=") && now != before).then_some(())
+    });
+    // A connection at the moment of the change may be cut. curl trusts the new certificate alone.
+    let list = until("it answers with it", || pod.try_call(&rita, &format!("GET {SUBJECT}"), None).ok());
+    assert_eq!(list, (200, json!([1, 2])));
+
+    // The user of the registry can do nothing else, nor can a token name it.
+    stage.make("numbers");
+    let user = stage.client("admin").user(REGISTRY);
+    let words = "--topic numbers --num-records 1 --record-size 1 --throughput -1";
+    stage.broker.tool(&user, PRODUCE, words).says("Not authorized to access topics: [numbers]");
+    let login = stage.with_token("external", "usurper", &provider);
+    stage.is_refused(&login, "Custom claim check failed");
+
+    // What stays when the registry goes.
+    let topics = stage.run(&stage.admin(), TOPICS, "--describe --exclude-internal");
+    for topic in ["__schema-registry-journal", "__schema-registry-events", "__schema-registry-snapshots"] {
+        let line = topics.lines().find(|line| line.contains(&format!("Topic: {topic}\t")));
+        let line = line.unwrap_or_else(|| panic!("{topic} is missing in\n{topics}"));
+        assert!(
+            line.contains("PartitionCount: 1\tReplicationFactor: 1") && line.contains("retention.ms=-1"),
+            "{line}"
+        );
+    }
+
+    // Without brokers nothing is registered, and everything is still read: the pod is neither restarted nor left out.
+    stage.broker.end();
+    for fields in [json!([]), json!([{"name": "id", "type": "int", "default": 0}])] {
+        let (status, answer) = pod.call(&ada, orders, Some(&schema(&fields)));
+        assert_eq!(status / 100, 5, "{answer}");
+    }
+    for probe in ["readinessProbe", "livenessProbe"] {
+        assert_eq!(pod.probed(&deployment, probe), "200", "{probe}");
+    }
+    assert_eq!(parsed(&pod.call(&rita, &format!("GET {SUBJECT}/1"), None).1), parsed(&first));
+}

@@ -1,0 +1,161 @@
+//! The schema registry of a cluster on a real control plane. That it works beside a real broker is in `tests/kafka`.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::gateway::{route, with_gateways};
+use crate::interrupted;
+use crate::kubernetes::{FLEET, SANDBOX, reached_with};
+use crate::rights::{give, tenant};
+use crate::support::control_plane::ControlPlane;
+use crate::support::knot::Knot;
+use crate::support::names::{certificate, fields, keep};
+use crate::support::serve::Serve;
+use crate::support::{Tree, without_own};
+use crate::watch::SERVE;
+use crate::watch::health::{SimulatedOperator, nothing_runs_yet, operator, two_clusters};
+
+const PLAN: &str = "plan tree --config config.toml";
+const APPLY: &str = "apply tree --yes --config config.toml";
+const ORDERS: &str = "acme/clusters/orders.yaml";
+const NAMESPACE: &str = "--namespace=kafka-acme--orders";
+const HOST: &str = "registry--orders.acme.kafka.example.test";
+const REGISTRY: &str = "  schema_registry: {enabled: true, developer_group: developers}\n";
+
+/// Gives a cluster of the tree an identity provider and a registry, and the settings an image.
+pub fn add_registry(tree: &Tree, cluster: &str) {
+    let settings = fs::read_to_string(tree.beside("config.toml")).unwrap();
+    let image = format!("quay.io/apicurio/apicurio-registry@sha256:{}", "0a".repeat(32));
+    fs::write(tree.beside("config.toml"), format!("{settings}[images]\nschema_registry = \"{image}\"\n"))
+        .unwrap();
+    let provider = json!({
+        "apiVersion": "streamfleet/v1", "kind": "IdentityProvider", "organization": "acme", "identifier": "own",
+        "issuer": "https://id.example.com", "jwks_uri": "https://id.example.com/keys", "audience": "kafka",
+        "token_endpoint": "https://id.example.com/token",
+    });
+    tree.write("acme/own.yaml", provider.to_string());
+    let text =
+        tree.read(cluster).replace("cluster_access: Internal\n", "cluster_access: Internal & External\n");
+    tree.write(
+        cluster,
+        text.replacen("advanced_config:\n", &format!("advanced_config:\n  oauth: own\n{REGISTRY}"), 1),
+    );
+}
+
+fn object(plane: &ControlPlane, of: &str) -> Option<Value> {
+    let found =
+        plane.kubectl(&format!("get {of} {NAMESPACE} --ignore-not-found --output=json"), "").expect(0).out;
+    serde_json::from_str(&found).ok()
+}
+
+#[test]
+fn a_registry_has_a_name_behind_the_gateway_and_goes_without_its_schemas() {
+    let plane = with_gateways();
+    let knot = Knot::start();
+    let tree = reached_with(&tenant(&plane, "--gateway"));
+    let own = certificate(&["acme.kafka.example.test", "*.acme.kafka.example.test"]);
+    keep(&tree, &knot, &fields(&own));
+    route(&tree);
+    tree.edit(SANDBOX, "cluster_access: Internal\n", "cluster_access: Internal & External\n");
+    add_registry(&tree, ORDERS);
+
+    // A registry needs more rights than a cluster alone.
+    tree.run(APPLY).expect(3).says(&[
+        "! PermissionsMissing: the user of the fleet's `kubeconfig` may not create services",
+        r#"{"apiGroups":["apps"],"resources":["deployments"],"verbs":["create","delete","patch"]}"#,
+    ]);
+    assert_eq!(object(&plane, "deployment orders-registry"), None);
+    give(&plane, "--gateway --schema-registry");
+    tree.run(APPLY).expect(0).says(&[
+        "a schema registry starts beside the brokers",
+        "nodes pull quay.io/apicurio/apicurio-registry@sha256:0a0a0a0a0a0a",
+        "+ Deployment kafka-acme--orders/orders-registry",
+        "+ TLSRoute kafka-acme--orders/orders-registry",
+    ]);
+    tree.run(PLAN).expect(0).says(&["Nothing to do"]);
+    let route = object(&plane, "tlsroute orders-registry").unwrap();
+    assert_eq!(route["spec"]["hostnames"], json!([HOST]));
+
+    // Its name leads to the Gateway, and the other cluster has none.
+    let patch = |object: &str, status: Value| {
+        let status = json!({"status": status}).to_string();
+        plane.kubectl(&format!("patch {object} --subresource=status --type=merge -p {status}"), "").expect(0);
+    };
+    for (cluster, pool) in [("orders", "broker"), ("sandbox", "dual")] {
+        let pool = format!("kafkanodepool {pool} --namespace=kafka-acme--{cluster}");
+        patch(&pool, json!({"nodeIds": [0], "observedGeneration": 1}));
+    }
+    let address = json!({"addresses": [{"type": "IPAddress", "value": "192.0.2.40"}]});
+    patch("gateway kafka --namespace=streamfleet-gateway", address);
+    tree.run(APPLY).expect(0).says(&[&format!("+ DnsRecord kafka-acme--orders/{HOST}")]);
+    assert_eq!(knot.answers(HOST, "A"), ["192.0.2.40"]);
+    assert_eq!(knot.answers(&HOST.replace("orders", "sandbox"), "A"), [""; 0]);
+
+    let properties = "client-properties orders tree --config config.toml";
+    let told = tree.run(&format!("{properties} --registry")).expect(0).out;
+    assert!(told.contains(&format!("schema.registry.url=https://{HOST}/apis/ccompat/v7\n")), "{told}");
+    assert!(told.contains("bearer.auth.issuer.endpoint.url=https://id.example.com/token\n"), "{told}");
+    tree.run("client-properties sandbox tree --config config.toml --registry").expect(1).says(&[
+        "cluster acme/sandbox has no schema registry",
+        "describe one in its spec: streamfleet explain cluster.advanced_config.schema_registry",
+    ]);
+
+    // What is changed by hand is put back.
+    let scale = format!("scale deployment orders-registry {NAMESPACE} --replicas=0");
+    plane.kubectl(&scale, "").expect(0);
+    tree.run(APPLY).expect(0).says(&["~ Deployment kafka-acme--orders/orders-registry"]);
+
+    // Without it, its objects and its name go, and nothing else.
+    tree.edit(ORDERS, REGISTRY, "");
+    let plan = tree.run(PLAN).expect(2);
+    insta::assert_snapshot!(without_own(&crate::support::stable(&plan.out)));
+    tree.run(APPLY).expect(0);
+    for gone in ["deployment", "service", "tlsroute", "kafkauser", "poddisruptionbudget"] {
+        let found = object(&plane, &format!("{gone} orders-registry"));
+        assert!(found.is_none_or(|it| it["metadata"]["deletionTimestamp"].is_string()), "{gone}");
+    }
+    assert!(object(&plane, "kafka orders").is_some());
+    assert_eq!(knot.answers(HOST, "A"), [""; 0]);
+}
+
+#[test]
+fn a_registry_that_does_not_serve_degrades_its_cluster_and_nothing_else() {
+    let plane = ControlPlane::lease();
+    let tree = two_clusters(&plane);
+    add_registry(&tree, "acme/clusters/dev.yaml");
+    tree.edit(FLEET, "advanced_config:\n", "advanced_config:\n  reachability: none\n");
+    let (serve, cast) = (Serve::start(&tree, SERVE), SimulatedOperator::on(&plane));
+    nothing_runs_yet(&serve);
+    cast.make(&operator());
+    let deployment = "deployment dev-registry --namespace=kafka-acme--dev";
+    let ready = |pods: u32| {
+        let status = json!({"status": {"replicas": 1, "readyReplicas": pods}}).to_string();
+        plane
+            .kubectl(&format!("patch {deployment} --subresource=status --type=merge -p {status}"), "")
+            .expect(0);
+    };
+    ready(1);
+    for cluster in ["dev", "web"] {
+        cast.play("broker-pod-killed", cluster);
+        cast.show(cluster, &interrupted::certificate(&tree));
+        serve.says(&[" is ", &format!("cluster acme/{cluster}"), "to=Healthy"]);
+    }
+    let before = serve.log().len();
+    ready(0);
+    serve.says(&[
+        " is ",
+        "cluster acme/dev",
+        "from=Healthy",
+        "to=Degraded",
+        "the schema registry doesn't serve: none of its pods is ready",
+    ]);
+    ready(1);
+    serve.says(&[" is ", "cluster acme/dev", "from=Degraded", "to=Healthy"]);
+    let log = serve.log().split_off(before);
+    assert!(
+        !log.lines().any(|line| line.contains("cluster acme/web") && line.contains("to=Degraded")),
+        "{log}"
+    );
+    assert_eq!(serve.stop(), Some(0));
+}
