@@ -135,7 +135,16 @@ impl PlanningContext {
         let mut now = Timestamp::now();
         let plan = |now| installation.plan(&documents, now, &self.runtime, Some(&self.memory));
         let begun = Instant::now();
-        let mut round = plan(now)?;
+        let mut round = match plan(now) {
+            Err(error) if error.is_full_disk() => {
+                refuse(questions, "cannot read the state on a full disk; no changes until there is room");
+                tracing::debug!(looked = 0, "planned nothing");
+                self.log_once(&[(error.to_string(), error.hint())]);
+                let outlook = PendingWork { fleets: Vec::new(), next: Some(self.pauses.next_pause()) };
+                return Ok((PlannedRound { outlook, round: None }, Some(RoundOutcome::Failed)));
+            }
+            round => round?,
+        };
         let (approvals, questions): (Vec<_>, Vec<_>) =
             questions.into_iter().partition(|question| matches!(question, PendingRequest::Approve { .. }));
         if approve(approvals, state, &round) {
@@ -205,17 +214,23 @@ impl PlanningContext {
         self.vitals.noted(&report);
         self.memory.noted(round, &report, Timestamp::now());
         let ExecutionReport { failed, done, .. } = report;
-        let Some(first) = failed.first() else {
+        if failed.is_empty() {
             self.pauses.reset();
             self.bookkeeping_error = None;
             return Some(done.len());
-        };
-        let why = first.to_string();
-        if self.bookkeeping_error.as_ref() != Some(&why) {
-            failed.iter().for_each(|failed| tracing::error!(hint = failed.hint, "{failed}"));
-            self.bookkeeping_error = Some(why);
         }
+        let failed = failed.iter().map(|failed| (failed.to_string(), failed.hint.clone()));
+        self.log_once(&failed.collect::<Vec<_>>());
         None
+    }
+
+    /// Logs errors with their hints, unless the first is the one that was logged last.
+    fn log_once(&mut self, errors: &[(String, String)]) {
+        let first = errors.first().map(|(error, _)| error);
+        if self.bookkeeping_error.as_ref() != first {
+            errors.iter().for_each(|(error, hint)| tracing::error!(hint, "{error}"));
+            self.bookkeeping_error = first.cloned();
+        }
     }
 
     /// Logs once that the tree could not be read. Nothing is changed then.

@@ -70,6 +70,8 @@ struct CacheState {
     /// Whether the disk refused a write. After that sled accepts no other write until it is reopened, even if
     /// there is room again.
     is_refused: bool,
+    /// Whether sled was refused in the middle of a write that reads complete, so that they are refused, too.
+    is_half_written: bool,
     /// How often sled was reopened.
     reopened: u64,
 }
@@ -124,8 +126,14 @@ impl Cache {
             opened => opened,
         };
         let (sled, warning) = opened?;
-        let turn =
-            CacheState { sled: Some(sled), copy: None, is_ahead: false, is_refused: false, reopened: 0 };
+        let turn = CacheState {
+            sled: Some(sled),
+            copy: None,
+            is_ahead: false,
+            is_refused: false,
+            is_half_written: false,
+            reopened: 0,
+        };
         let cache = Cache { path, installation, turn: Mutex::new(turn) };
         if SnapshotFreshness::of(dir) != SnapshotFreshness::Same {
             // The last process was killed, or this is the first one.
@@ -140,7 +148,14 @@ impl Cache {
         let copy =
             SnapshotFiles::of(&path).read(installation).map_err(StateError::io("read the cache", &path))?;
         let copy = Some(copy.unwrap_or_default());
-        let turn = CacheState { sled: None, copy, is_ahead: false, is_refused: false, reopened: 0 };
+        let turn = CacheState {
+            sled: None,
+            copy,
+            is_ahead: false,
+            is_refused: false,
+            is_half_written: false,
+            reopened: 0,
+        };
         Ok(Cache { path, installation, turn: Mutex::new(turn) })
     }
 
@@ -337,7 +352,9 @@ impl Cache {
         attempted: &'static str,
         action: impl FnOnce(&Sled) -> sled::Result<T>,
     ) -> Result<T, StateError> {
-        if turn.sled.is_none() || (turn.is_refused && attempted == "write") {
+        // Until there is room, reads of other records go on with the open file.
+        let reads_need_it = || turn.is_half_written && check_free_space(&self.path).is_ok();
+        if turn.sled.is_none() || (turn.is_refused && attempted == "write") || reads_need_it() {
             self.open_again(turn)?;
         }
         if attempted == "write" && !turn.is_ahead {
@@ -349,6 +366,7 @@ impl Cache {
             Ok(value) => Ok(value),
             Err(CacheFault::Refused(source)) => {
                 turn.is_refused = true;
+                turn.is_half_written |= attempted == "read";
                 let attempted = if attempted == "read" { "read the cache" } else { "write the cache" };
                 Err(StateError::Io { attempted, path: self.path.clone(), source })
             }
@@ -376,6 +394,7 @@ impl Cache {
         turn.sled = Some(sled);
         turn.copy = None;
         turn.is_refused = false;
+        turn.is_half_written = false;
         turn.reopened += 1;
         Ok(())
     }

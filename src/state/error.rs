@@ -7,7 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::certificates::KeptCertificates;
 use super::kept::Content as _;
 use super::kubeconfigs::Kubeconfigs;
-use super::{cache, events, folder, last_used, sizes, tokens};
+use super::{cache, disk, events, folder, last_used, sizes, tokens};
 
 /// An error of the state that a person has to fix. The message says what was attempted and why it failed;
 /// [`StateError::hint`] says what to do next.
@@ -95,6 +95,11 @@ impl StateError {
     ) -> impl FnOnce(io::Error) -> StateError + use<> {
         let path = path.to_owned();
         move |source| StateError::Io { attempted, path, source }
+    }
+
+    /// Whether it ends once there is room on the disk.
+    pub fn is_full_disk(&self) -> bool {
+        matches!(self, StateError::Io { source, .. } if disk::is_full(source))
     }
 
     /// The suggested next step.
