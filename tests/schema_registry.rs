@@ -8,7 +8,7 @@ use crate::gateway::{route, with_gateways};
 use crate::interrupted;
 use crate::kubernetes::{FLEET, SANDBOX, reached_with};
 use crate::rights::{give, tenant};
-use crate::support::control_plane::ControlPlane;
+use crate::support::control_plane::{ControlPlane, until};
 use crate::support::knot::Knot;
 use crate::support::names::{certificate, fields, keep};
 use crate::support::serve::Serve;
@@ -53,7 +53,8 @@ fn object(plane: &ControlPlane, of: &str) -> Option<Value> {
 fn a_registry_has_a_name_behind_the_gateway_and_goes_without_its_schemas() {
     let plane = with_gateways();
     let knot = Knot::start();
-    let tree = reached_with(&tenant(&plane, "--gateway"));
+    let kubeconfig = tenant(&plane, "--gateway");
+    let tree = reached_with(&kubeconfig);
     let own = certificate(&["acme.kafka.example.test", "*.acme.kafka.example.test"]);
     keep(&tree, &knot, &fields(&own));
     route(&tree);
@@ -67,6 +68,9 @@ fn a_registry_has_a_name_behind_the_gateway_and_goes_without_its_schemas() {
     ]);
     assert_eq!(object(&plane, "deployment orders-registry"), None);
     give(&plane, "--gateway --schema-registry");
+    // The server learns of a changed policy a moment after it is stored.
+    let try_it = "create deployment x --image=x --namespace=kafka-acme--sandbox --dry-run=server";
+    until("the policy holds", || (plane.kubectl_with(&kubeconfig, try_it).code == 0).then_some(()));
     tree.run(APPLY).expect(0).says(&[
         "a schema registry starts beside the brokers",
         "nodes pull quay.io/apicurio/apicurio-registry@sha256:0a0a0a0a0a0a",
