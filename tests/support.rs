@@ -17,6 +17,7 @@ pub mod ssh;
 
 use std::fs;
 use std::io::Write as _;
+use std::net::TcpListener;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -39,6 +40,11 @@ pub fn stories() -> Vec<String> {
     stories.sort();
     assert!(stories.len() >= 6, "{stories:?}");
     stories
+}
+
+/// A port of this host that nobody uses at this moment.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// The option that names an example's settings, if it has some.

@@ -5,8 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use serde_json::{Value, json};
@@ -15,11 +13,11 @@ use sha2::{Digest as _, Sha256};
 use super::identity_provider::IdentityProvider;
 use super::{ADMIN, PRODUCE, Stage, TOPICS, grant};
 use crate::kubernetes::SANDBOX;
-use crate::support::Tree;
 use crate::support::control_plane::process::{Folder, Process};
 use crate::support::control_plane::programs::{at, java, once, run};
 use crate::support::control_plane::until;
 use crate::support::kafka::Broker;
+use crate::support::{Tree, free_port};
 
 const VERSION: &str = "3.3.3";
 const DIGEST: &str = "8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbed63";
@@ -145,14 +143,12 @@ impl Pod {
     }
 
     fn is_ready(&mut self, deployment: &Value) {
-        let patience = Instant::now() + Duration::from_secs(300);
-        while self.probed(deployment, "readinessProbe") != "200" {
+        until("the registry is ready", || {
             if let Some(said) = self.process.last_words() {
                 panic!("the registry ended\n{said}");
             }
-            assert!(Instant::now() < patience, "the registry is not ready\n{}", self.process.said());
-            sleep(Duration::from_millis(200));
-        }
+            (self.probed(deployment, "readinessProbe") == "200").then_some(())
+        });
     }
 
     /// Calls it by its host name over TLS.
@@ -183,10 +179,6 @@ impl Pod {
         let (answer, status) = text.rsplit_once('\n').unwrap();
         Ok((status.parse().unwrap(), serde_json::from_str(answer).unwrap_or_default()))
     }
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// An Avro schema of a record with these fields, as it is registered.

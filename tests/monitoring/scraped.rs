@@ -3,21 +3,17 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
 use super::alerts::rules;
 use super::manifest;
 use crate::kafka::broker_with;
-use crate::support::Tree;
 use crate::support::control_plane::process::Process;
 use crate::support::control_plane::until;
 use crate::support::prometheus::{command, metrics_option};
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
+use crate::support::{Tree, free_port};
 
 /// What the Prometheus operator makes of a relabeling.
 fn written(relabeling: &Value) -> Value {

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::service::http::ask;
 use crate::support::control_plane::{until, within_patience};
-use crate::support::{Run, copy, examples, files, skipped};
+use crate::support::{Run, copy, examples, files, free_port, skipped};
 
 /// The largest image without its program, in bytes. With the release's program, it has to stay below 60 MB.
 const LARGEST_REST: u64 = 12_000_000;
@@ -140,10 +139,6 @@ impl Drop for Running {
 
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 #[test]

@@ -129,7 +129,6 @@ impl OperatorsConfig {
             let at = |key: &str| format!("`operators.strimzi.\"{version}\".{key}`");
             let is_version =
                 version.split('.').count() == 3 && version.split('.').all(|it| it.parse::<u32>().is_ok());
-            let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
             let OperatorRelease { manifests, sha256, images, .. } = release;
             if !is_version {
                 Some(format!("the name of `operators.strimzi.\"{version}\"` must be a version such as 1.2.0"))
@@ -138,14 +137,12 @@ impl OperatorsConfig {
                     "{} is a URL, and only files are supported: download it and set the file",
                     at("manifests")
                 ))
-            } else if sha256.len() != 64 || !sha256.bytes().all(hex) {
+            } else if !is_sha256(sha256) {
                 Some(format!(
                     "{} must be 64 hexadecimal digits in lower case, as sha256sum prints them",
                     at("sha256")
                 ))
-            } else if images.is_empty()
-                || !images.iter().all(|prefix| prefix.len() > 1 && prefix.ends_with('/'))
-            {
+            } else if images.is_empty() || !images.iter().all(|it| is_image_prefix(it)) {
                 Some(format!(
                     "{} must list the allowed prefixes of image names, each up to a slash: \
                               `quay.io/strimzi/`",
@@ -156,6 +153,15 @@ impl OperatorsConfig {
             }
         })
     }
+}
+
+/// Whether a text is a SHA-256 digest as sha256sum prints it.
+pub(super) fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
+pub(super) fn is_image_prefix(prefix: &str) -> bool {
+    prefix.len() > 1 && prefix.ends_with('/')
 }
 
 fn unreadable(version: &str, release: &OperatorRelease, reason: &str) -> OperatorFault {

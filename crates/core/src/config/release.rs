@@ -184,7 +184,8 @@ fn images(document: &Value) -> Vec<String> {
     own.chain(mounted).map(str::to_owned).chain(lines).collect()
 }
 
-fn is_allowed(image: &str, prefixes: &[String]) -> bool {
+/// Whether an image is from one of these places.
+pub(super) fn is_allowed(image: &str, prefixes: &[String]) -> bool {
     // How `..` affects a prefix depends on the container runtime that pulls the image.
     !image.contains("..") && prefixes.iter().any(|prefix| image.starts_with(prefix.as_str()))
 }

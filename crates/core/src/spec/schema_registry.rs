@@ -7,51 +7,34 @@ use serde::{Deserialize, Serialize};
 /// `registry--CLUSTER` below the base domain. It keeps schemas in topics of the cluster, so it has no data of its own.
 /// Clients log in with tokens of the cluster's identity provider, and what they may do depends on their groups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct SchemaRegistry {
     /// Run one. It needs `oauth`, `cluster_access: External` or `Internal & External`, and an image in the settings.
-    #[serde(default)]
     pub enabled: bool,
     /// Which changes of a schema are allowed, unless a subject has a rule of its own.
-    #[serde(default)]
     pub compatibility: Compatibility,
     /// The group whose members may do everything, including the rules for all subjects.
-    #[serde(default = "admins")]
     #[schemars(length(min = 1, max = 200), regex(pattern = r"^[^\s,]+$"), extend("x-expected" = "the name of a group, without spaces and commas"))]
     pub admin_group: String,
     /// The group whose members may register schemas and read all of them.
-    #[serde(default = "developers")]
     #[schemars(length(min = 1, max = 200), regex(pattern = r"^[^\s,]+$"), extend("x-expected" = "the name of a group, without spaces and commas"))]
     pub developer_group: String,
     /// The group whose members may read schemas.
-    #[serde(default = "readers")]
     #[schemars(length(min = 1, max = 200), regex(pattern = r"^[^\s,]+$"), extend("x-expected" = "the name of a group, without spaces and commas"))]
     pub reader_group: String,
 }
 
+/// The groups have the names that Apicurio Registry itself has by default.
 impl Default for SchemaRegistry {
     fn default() -> Self {
         Self {
             enabled: false,
             compatibility: Compatibility::default(),
-            admin_group: admins(),
-            developer_group: developers(),
-            reader_group: readers(),
+            admin_group: "sr-admin".to_owned(),
+            developer_group: "sr-developer".to_owned(),
+            reader_group: "sr-readonly".to_owned(),
         }
     }
-}
-
-// The names are those that Apicurio Registry itself has by default.
-fn admins() -> String {
-    "sr-admin".to_owned()
-}
-
-fn developers() -> String {
-    "sr-developer".to_owned()
-}
-
-fn readers() -> String {
-    "sr-readonly".to_owned()
 }
 
 /// Which changes of a schema are allowed.

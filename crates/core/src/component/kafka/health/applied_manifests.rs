@@ -8,8 +8,10 @@ use serde_json::Value;
 
 use super::view::PAUSE;
 use crate::catalog::RecordedObject;
+use crate::component;
 use crate::component::gateway;
 use crate::component::gateway::health::GatewayName;
+use crate::component::health::ReadWhen;
 use crate::component::health::reading::{annotated, at, count, items, name, number, text};
 use crate::component::kafka::user;
 use crate::names::{Digest, Json, Kind, ObjectKey, ResourceKey};
@@ -39,8 +41,8 @@ pub struct AppliedCluster {
     pub gateway: Option<GatewayName>,
     /// How clients outside of Kubernetes connect; `None` if they can't.
     pub public: Option<PublicListener>,
-    /// The kinds of everything that was applied for it, its topics and users included.
-    pub kinds: BTreeSet<String>,
+    /// The kinds that were applied for it, or for its topics and users, of those that are read only then.
+    pub kinds: BTreeSet<&'static str>,
 }
 
 /// The listener for clients outside of Kubernetes.
@@ -131,14 +133,20 @@ pub fn of_fleet<'a>(
     let mut applied: BTreeMap<&ResourceKey, Vec<Digest>> = BTreeMap::new();
     let told =
         |key: &ObjectKey| ["Kafka", "KafkaNodePool", "KafkaUser", "Secret"].contains(&key.kind.as_str());
-    let mut kinds: BTreeMap<ResourceKey, BTreeSet<String>> = BTreeMap::new();
+    let mut kinds: BTreeMap<ResourceKey, BTreeSet<&'static str>> = BTreeMap::new();
+    let read_where_applied: BTreeSet<&'static str> = component::kinds()
+        .filter(|kind| kind.health.is_some_and(|source| source.when == ReadWhen::Applied))
+        .map(|kind| kind.kind)
+        .collect();
     for (key, object) in objects {
-        let cluster = match object.owner.kind {
-            Kind::Cluster => Some(object.owner.clone()),
-            _ => object.owner.within_cluster().map(|(cluster, _)| cluster),
-        };
-        if let Some(cluster) = cluster {
-            kinds.entry(cluster).or_default().insert(key.kind.clone());
+        if let Some(kind) = read_where_applied.get(key.kind.as_str()) {
+            let cluster = match object.owner.kind {
+                Kind::Cluster => Some(object.owner.clone()),
+                _ => object.owner.within_cluster().map(|(cluster, _)| cluster),
+            };
+            if let Some(cluster) = cluster {
+                kinds.entry(cluster).or_default().insert(kind);
+            }
         }
         if object.owner.kind == Kind::Cluster && told(key) {
             let manifest = object.manifest.clone().or_else(|| live(key));
