@@ -298,11 +298,11 @@ impl Installation {
             }
             let held = state.map(|state| state.recorded_fleet(fleet)).transpose()?.unwrap_or_default();
             let target = targets.get(fleet);
-            let clusters = renderer.named_clusters(fleet);
-            let hosts = target.map(|target| runtime.block_on(target.hosts(&clusters)));
+            let named = renderer.named_resources(fleet);
+            let hosts = target.map(|target| runtime.block_on(target.hosts(&named)));
             let hosts = hosts.and_then(|found| found.ok()).unwrap_or_default();
             let mut desired = renderer.fleet(fleet);
-            records::add(&mut desired, &clusters, &hosts);
+            records::add(&mut desired, &named, &hosts);
             let resolved = catalog.fleets.get(fleet);
             let extras = resolved.map(|fleet| Extras::of(&fleet.spec)).unwrap_or_default();
             let applied = held.objects.iter().map(|(key, object)| (key, &object.owner));
@@ -311,7 +311,7 @@ impl Installation {
             let there = &checked.recorded.resources;
             let mut observed =
                 target.map(|target| runtime.block_on(target.observe(&held, desired.as_ref(), there)));
-            records::keep_undecided(observed.as_mut(), &held, &clusters, &hosts);
+            records::keep_undecided(observed.as_mut(), &held, &named, &hosts);
             let reached = observed.as_ref().is_some_and(|observed| observed.reach == Reach::Reached);
             let answering = target.filter(|_| reached);
             let facts = answering.map(|target| runtime.block_on(target.preflight(extras)));

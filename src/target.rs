@@ -21,9 +21,9 @@ use std::time::{Duration, Instant, SystemTime};
 use camino::Utf8PathBuf;
 use serde_json::Value;
 
-use crate::catalog::{RecordedFleet, RecordedObject, Records, ResolvedCluster};
+use crate::catalog::{RecordedFleet, RecordedObject, Records};
 use crate::component::Extras;
-use crate::component::dns_records::FoundHosts;
+use crate::component::dns_records::{FoundHosts, NamedResource};
 use crate::component::health::AppliedCluster;
 use crate::health::FleetObservation;
 use crate::names::{Digest, ObjectKey, ResourceKey};
@@ -174,11 +174,11 @@ impl Target {
     /// If the target can't be read.
     pub async fn hosts(
         &self,
-        clusters: &[&ResolvedCluster],
+        named: &[NamedResource<'_>],
     ) -> Result<BTreeMap<ResourceKey, FoundHosts>, TargetError> {
         match self {
-            Target::Kubernetes(cluster) if !clusters.is_empty() => {
-                Ok(cluster.while_planning(cluster.hosts(clusters)).await?)
+            Target::Kubernetes(cluster) if !named.is_empty() => {
+                Ok(cluster.while_planning(cluster.hosts(named)).await?)
             }
             Target::Directory(_) | Target::Kubernetes(_) => Ok(BTreeMap::new()),
         }

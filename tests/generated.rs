@@ -14,10 +14,10 @@ use crate::accepted_by_kubernetes::{documents as in_one, lost};
 use crate::support::Tree;
 use crate::support::control_plane::ControlPlane;
 use documents::{Author, parse};
-use table::{Choice, ELSEWHERE, FIELDS, MONITORED, REFUSED};
+use table::{Choice, ELSEWHERE, FIELDS, MONITORED, OWN, PRIVATE_OWN, REFUSED};
 
-/// An image of a schema registry.
-const SETTINGS: &str = include_str!("../examples/schema-registry/streamfleet.toml");
+/// Images of what the specs may ask for.
+const SETTINGS: &str = "[images]\nschema_registry = \"a.example/r@sha256:0000000000000000000000000000000000000000000000000000000000000000\"\nprometheus = \"a.example/p@sha256:0000000000000000000000000000000000000000000000000000000000000000\"\n";
 
 fn is_refused(chosen: &[pairs::Choice]) -> bool {
     let is = |&(field, value): &pairs::Choice, &(kind, path, refused): &Choice| {
@@ -57,11 +57,14 @@ fn whatever_the_specs_say_the_server_takes_what_is_rendered() {
     let (namespaces, rest): (Vec<_>, Vec<_>) =
         manifests().into_iter().partition(|manifest| manifest["kind"] == "Namespace");
     let rows = rows();
-    let routed: Choice = ("Fleet", "advanced_config/exposure", r#""tlsroute""#);
-    let gateways = rows.iter().filter(|row| row.contains(&routed)).count();
-    let monitored: Choice = ("Fleet", "advanced_config/monitoring", MONITORED);
-    let monitored = rows.iter().filter(|row| row.contains(&monitored)).count();
-    assert_eq!(namespaces.len(), rows.len() + gateways + monitored);
+    let having: [Choice; 4] = [
+        ("Fleet", "advanced_config/exposure", r#""tlsroute""#),
+        ("Fleet", "advanced_config/monitoring", MONITORED),
+        ("Fleet", "advanced_config/monitoring", OWN),
+        ("Fleet", "advanced_config/monitoring", PRIVATE_OWN),
+    ];
+    let of_fleets = rows.iter().flatten().filter(|choice| having.contains(choice)).count();
+    assert_eq!(namespaces.len(), rows.len() + of_fleets);
     // A dry run needs an existing namespace.
     assert_eq!(plane.apply(&in_one(&namespaces)).expect(0).err, "");
     thread::scope(|scope| {

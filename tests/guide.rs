@@ -87,6 +87,7 @@ pages!(
     backup,
     deletions,
     git,
+    monitoring,
     networking,
     pull_requests,
     schema_registry,

@@ -2,6 +2,7 @@
 
 mod alerts;
 mod objects;
+mod own;
 mod scraped;
 mod series;
 

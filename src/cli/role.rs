@@ -38,6 +38,10 @@ pub struct Role {
     /// Services, TLSRoutes and disruption budgets. An account with these can run any image there.
     #[arg(long)]
     schema_registry: bool,
+    /// Add the rights to run the Prometheus of a fleet with `prometheus: own` in the namespace `kafka-monitoring`, and a
+    /// ClusterRole for that Prometheus, with which it finds pods and nodes and reads the metrics of the latter.
+    #[arg(long)]
+    prometheus: bool,
     /// Add the right to read the logs of pods in the namespaces of clusters, for `streamfleet logs`.
     #[arg(long)]
     logs: bool,
@@ -77,6 +81,7 @@ pub fn run(verb: &Role, console: &mut Console) -> Result<u8, Failure> {
         topics: true,
         monitoring: verb.monitoring.is_some(),
         schema_registry: verb.schema_registry,
+        prometheus: verb.prometheus,
     };
     let Role { logs, metrics, .. } = *verb;
     let monitoring = verb.monitoring.clone().filter(|namespace| namespace != MONITORING_NAMESPACE);

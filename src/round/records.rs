@@ -2,27 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalog::{RecordedFleet, ResolvedCluster};
-use crate::component::dns_records::{self, FoundHosts};
+use crate::catalog::RecordedFleet;
+use crate::component::dns_records::{self, FoundHosts, NamedResource};
 use crate::names::{ObjectKey, ResourceKey};
 use crate::plan::ObservedFleet;
 use crate::render::FleetManifests;
 
 pub(super) fn add(
     desired: &mut Option<FleetManifests>,
-    clusters: &[&ResolvedCluster],
+    named: &[NamedResource<'_>],
     hosts: &BTreeMap<ResourceKey, FoundHosts>,
 ) {
     let Some(desired) = desired else { return };
-    let found = clusters.iter().filter_map(|cluster| Some((cluster, hosts.get(&cluster.key)?)));
-    let records = found.flat_map(|(cluster, found)| dns_records::records(cluster, found));
+    let found = named.iter().filter_map(|named| Some((named, hosts.get(&named.key)?)));
+    let records = found.flat_map(|(named, found)| named.records(found));
     desired.extend(records.map(|record| (record.key.clone(), record)));
 }
 
 pub(super) fn keep_undecided(
     observed: Option<&mut ObservedFleet>,
     held: &RecordedFleet,
-    clusters: &[&ResolvedCluster],
+    named: &[NamedResource<'_>],
     hosts: &BTreeMap<ResourceKey, FoundHosts>,
 ) {
     let Some(ObservedFleet { inventory, undecided, .. }) = observed else { return };
@@ -31,8 +31,8 @@ pub(super) fn keep_undecided(
     {
         known.entry(&object.owner).or_default().push(key);
     }
-    for cluster in clusters {
-        let own = known.get(&cluster.key).into_iter().flatten().copied();
-        undecided.extend(dns_records::undecided(cluster, hosts.get(&cluster.key), own));
+    for named in named {
+        let own = known.get(&named.key).into_iter().flatten().copied();
+        undecided.extend(named.undecided(hosts.get(&named.key), own));
     }
 }

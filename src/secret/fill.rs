@@ -2,9 +2,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
+use sha2::Digest as _;
 
 use super::{SecretError, describe};
 use crate::catalog::{OpenedSecret, Secrets};
+use crate::component::web_configuration;
 use crate::names::Identifier;
 use crate::render::{Manifest, SecretEncoding, SecretSlot};
 use crate::spec::certificate::to_pkcs8_pem;
@@ -62,6 +64,16 @@ fn fill_slot(slot: &SecretSlot, secrets: &Secrets) -> Result<String, SecretError
     let value = planned_value(slot, secrets)?.expose_secret();
     match slot.encoding {
         SecretEncoding::Raw => Ok(STANDARD.encode(value)),
+        SecretEncoding::PrometheusLogin => {
+            let hash = bcrypt::hash_with_salt(value, BCRYPT_COST, salt(&slot.fingerprint)).map_err(|_| {
+                SecretError::new(
+                    "bad-password",
+                    format!("{} can't be used as a password of Prometheus", describe(&slot.reference)),
+                    "use one line of 12 to 72 bytes",
+                )
+            })?;
+            Ok(STANDARD.encode(web_configuration(&hash.format_for_version(bcrypt::Version::TwoY))))
+        }
         SecretEncoding::Pkcs8 => {
             let pem = to_pkcs8_pem(value).map_err(|fault| {
                 SecretError::new(
@@ -73,6 +85,16 @@ fn fill_slot(slot: &SecretSlot, secrets: &Secrets) -> Result<String, SecretError
             Ok(STANDARD.encode(pem.as_bytes()))
         }
     }
+}
+
+/// 2^10 rounds, as `htpasswd -B` and Prometheus' documentation have them. Prometheus remembers whom it let in.
+const BCRYPT_COST: u32 = 10;
+
+/// The salt of a hash. It follows from the keyed fingerprint of the password, so that the same password gives the same
+/// object, and is another one in another installation.
+fn salt(fingerprint: &str) -> [u8; 16] {
+    let digest = sha2::Sha256::digest(fingerprint.as_bytes());
+    std::array::from_fn(|index| digest.get(index).copied().unwrap_or_default())
 }
 
 fn planned_value<'a>(slot: &SecretSlot, secrets: &'a Secrets) -> Result<&'a SecretString, SecretError> {
@@ -167,6 +189,21 @@ mod tests {
         let filled = fill(&slot(SecretEncoding::Pkcs8, "hmac:1"), &value(EC_KEY)).unwrap();
         let bytes = STANDARD.decode(filled["data"]["a"].as_str().unwrap()).unwrap();
         assert_eq!(String::from_utf8(bytes).unwrap(), *to_pkcs8_pem(EC_KEY).unwrap());
+    }
+
+    #[test]
+    fn a_password_becomes_the_same_hash_each_time_and_another_one_elsewhere() {
+        let web = |fingerprint: &str| {
+            let mark = SecretMark { fingerprint: Some(fingerprint.to_owned()), sealed: None };
+            let secrets = secrets(OpenedSecret::Value { value: "hunter2".into(), mark });
+            let filled = fill(&slot(SecretEncoding::PrometheusLogin, fingerprint), &secrets).unwrap();
+            let bytes = STANDARD.decode(filled["data"]["a"].as_str().unwrap()).unwrap();
+            serde_json::from_slice::<Value>(&bytes).unwrap()
+        };
+        let hash = web("hmac:1")["basic_auth_users"]["prometheus"].as_str().unwrap().to_owned();
+        assert!(hash.starts_with("$2y$10$") && bcrypt::verify("hunter2", &hash).unwrap(), "{hash}");
+        assert_eq!(web("hmac:1")["basic_auth_users"]["prometheus"], hash.as_str());
+        assert_ne!(web("hmac:2")["basic_auth_users"]["prometheus"], hash.as_str());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::NotFound;
-use crate::catalog::{RecordedResource, Resource, Status};
+use crate::catalog::{RecordedResource, Resource, Status, of_prometheus};
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::problem::Origin;
 use crate::record::{self, Record, RecordSources, Standing};
@@ -143,6 +143,7 @@ pub fn record(round: &Round, resource: &Resource, standing: &Standing) -> Record
         manifests: manifests_of(round, key),
         cluster: round.applied_cluster(key),
         loadbalancer_dns: round.loadbalancer_dns(key),
+        prometheus: prometheus_of(round, resource),
         config: Some(&round.checked.catalog.config),
         new_version: round.newer.get(key).copied(),
     };
@@ -150,6 +151,13 @@ pub fn record(round: &Round, resource: &Resource, standing: &Standing) -> Record
     record.outputs.created_at = created_at(round, key);
     record.outputs.updated_at = updated_at(round, key);
     record
+}
+
+/// The host name of a fleet's own Prometheus.
+fn prometheus_of(round: &Round, resource: &Resource) -> Option<String> {
+    let fleet = round.checked.catalog.fleets.get(&resource.fleet()?)?;
+    let own = fleet.own_prometheus.as_ref().filter(|_| fleet.key.resource() == resource.key)?;
+    Some(of_prometheus(&fleet.key.fleet, &own.domain.domain))
 }
 
 /// When a resource was created, as its record says.

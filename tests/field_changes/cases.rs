@@ -46,6 +46,7 @@ const ROUTED: &str = "{eu: {advanced_config: {exposure: tlsroute, gateway: {clas
 const ROUTED_INSIDE: &str = "{eu: {advanced_config: {exposure: tlsroute, gateway: {class: envoy}}}, orders: {advanced_config: {cluster_access: Internal}}}";
 const MEASURED: &str = "{orders: {advanced_config: {operations: {metrics: true}}}}";
 const MONITORED: &str = "{eu: {advanced_config: {monitoring: {prometheus: existing}}}}";
+const OWN: &str = "{eu: {advanced_config: {monitoring: {prometheus: own, own: {password: the first of two}}}}, orders: {advanced_config: {operations: {metrics: true}}}}";
 const MANAGED: &str = "{domain: {$certificate: first, dns_provider: external-dns}}";
 const CERTIFIED: &str = "{domain: {$certificate: first}}";
 const ONE_IN_SYNC: &str = "{payments: {config: {min.insync.replicas: 1}}}";
@@ -141,6 +142,14 @@ pub const CASES: &[Case] = &[
     case(Fleet, "advanced_config.maintenance", "[{from: '02:00', hours: 4}]", "[]"),
     case(Fleet, "advanced_config.monitoring.prometheus", "none", "existing").given(MEASURED),
     case(Fleet, "advanced_config.monitoring.prometheus", "existing", "none").given(MEASURED),
+    case(Fleet, "advanced_config.monitoring.prometheus", "none", "own").given(MEASURED).also("{advanced_config: {monitoring: {own: {password: the first of two}}}}"),
+    case(Fleet, "advanced_config.monitoring.prometheus", "own", "none").given(OWN).also("{advanced_config: {monitoring: {own: null}}}"),
+    case(Fleet, "advanced_config.monitoring.own.password", "the first of two", "the second of two").given(OWN),
+    case(Fleet, "advanced_config.monitoring.own.retention_days", "15", "30").given(OWN),
+    case(Fleet, "advanced_config.monitoring.own.retention_days", "15", "7").given(OWN),
+    case(Fleet, "advanced_config.monitoring.own.disk_gib", "50", "100").given(OWN),
+    case(Fleet, "advanced_config.monitoring.own.private", "false", "true").given(OWN),
+    case(Fleet, "advanced_config.monitoring.own.private", "true", "false").given(OWN),
     case(Fleet, "advanced_config.monitoring.labels", "{}", "{release: monitoring}").given(MONITORED),
     case(Fleet, "advanced_config.monitoring.namespace", "null", "monitoring").given(MONITORED),
     case(Fleet, "advanced_config.monitoring.dashboards", "false", "true").given(MONITORED),

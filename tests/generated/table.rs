@@ -31,6 +31,9 @@ pub const MONITORED: &str = r#"{"prometheus": "existing", "labels": {"release": 
 const DASHBOARDS: &str =
     r#"{"prometheus": "existing", "namespace": "default", "dashboards": true, "alerts": false}"#;
 
+pub const OWN: &str = r#"{"prometheus": "own", "own": {"password": "${PASSWORD} and more", "retention_days": 1, "disk_gib": 1}}"#;
+pub const PRIVATE_OWN: &str = r#"{"prometheus": "own", "own": {"password": "twelve bytes", "private": true}, "dashboards": false, "alerts": false}"#;
+
 const ENABLED: &str = r#"{"enabled": true}"#;
 /// A registry with groups of every character that is special to one of their readers.
 const REGISTRY: &str = r#"{"enabled": true, "compatibility": "NONE", "admin_group": "$(admins)", "developer_group": "${developers}",
@@ -134,7 +137,11 @@ pub const FIELDS: &[Field] = &[
     field(FLEET, "placement_config", &["null", r#"{"region": "eu"}"#]),
     field(FLEET, "deletion_protection", &["null", "false"]),
     field(FLEET, "advanced_config/maintenance", &["null", "[]", WINDOWS]),
-    field(FLEET, "advanced_config/monitoring", &["null", r#"{"prometheus": "none"}"#, MONITORED, DASHBOARDS]),
+    field(
+        FLEET,
+        "advanced_config/monitoring",
+        &["null", r#"{"prometheus": "none"}"#, MONITORED, DASHBOARDS, OWN, PRIVATE_OWN],
+    ),
     field(FLEET, "advanced_config/reachability", &["null", r#""probe""#, r#""none""#]),
     field(FLEET, "advanced_config/exposure", &["null", r#""loadbalancer""#, r#""tlsroute""#]),
     field(FLEET, "advanced_config/gateway", &["null", PUBLIC_GATEWAY, PRIVATE_GATEWAY]),
@@ -211,6 +218,19 @@ pub const REFUSED: &[&[Choice]] = &[
     &[
         ("Cluster", "advanced_config/oauth", r#""own""#),
         ("Cluster", "advanced_config/authentication", r#""mtls""#),
+    ],
+    // A Gateway is private for all that is behind it.
+    &[
+        ("Fleet", "advanced_config/monitoring", PRIVATE_OWN),
+        ("Fleet", "advanced_config/gateway", PUBLIC_GATEWAY),
+    ],
+    &[
+        ("Fleet", "advanced_config/monitoring", PRIVATE_OWN),
+        ("Fleet", "advanced_config/gateway", PRIVATE_GATEWAY),
+    ],
+    &[
+        ("Fleet", "advanced_config/monitoring", PRIVATE_OWN),
+        ("Fleet", "advanced_config/exposure", r#""tlsroute""#),
     ],
     &[("Cluster", "advanced_config/schema_registry", ENABLED), ("Cluster", "advanced_config/oauth", "null")],
     &[
@@ -325,6 +345,9 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("fleet advanced_config.kubeconfig.encrypted", "a way to give a secret"),
     ("fleet advanced_config.in_cluster", "it leads to a byok fleet"),
     ("fleet advanced_config.monitoring.federate", "a byok fleet alone has it"),
+    ("fleet advanced_config.monitoring.own.password.from_file", "a way to give a secret"),
+    ("fleet advanced_config.monitoring.own.password.from_env", "a way to give a secret"),
+    ("fleet advanced_config.monitoring.own.password.encrypted", "a way to give a secret"),
     ("base-domain tls_key.from_file", "a way to give a secret"),
     ("base-domain tls_key.from_env", "a way to give a secret"),
     ("base-domain tls_key.encrypted", "a way to give a secret"),

@@ -100,12 +100,27 @@ pub fn pod(namespace: &str, name: &str, labels: Value, node: Option<&str>) -> Va
     })
 }
 
-/// Answers `GET /containerLogs/NAMESPACE/POD/CONTAINER`, then closes the connection.
+/// The disks that it knows: of a broker, and of another's pod.
+const DISKS: &str = "kubelet_volume_stats_available_bytes{namespace=\"kafka-acme--orders\",persistentvolumeclaim=\"data-0-orders-broker-0\"} 7\n\
+    kubelet_volume_stats_capacity_bytes{namespace=\"kafka-acme--orders\",persistentvolumeclaim=\"data-0-orders-broker-0\"} 100\n\
+    kubelet_volume_stats_available_bytes{namespace=\"other\",persistentvolumeclaim=\"postgres-0\"} 1\n\
+    kubelet_running_pods 3\n";
+
+/// Answers `GET /containerLogs/NAMESPACE/POD/CONTAINER` or `GET /metrics`, then closes the connection.
 fn answer(logs: &Logs, authority: &Authority, socket: TcpStream) -> io::Result<()> {
     socket.set_read_timeout(Some(Duration::from_secs(60)))?;
     let mut client = BufReader::new(authority.accept(socket)?);
     let Some(head) = read_head(&mut client)? else { return Ok(()) };
     let target = head.split(' ').nth(1).unwrap_or_default();
+    if target == "/metrics" {
+        let is_known = head.to_ascii_lowercase().contains("\r\nauthorization: bearer ey");
+        let (status, body) = if is_known { ("200 OK", DISKS) } else { ("401 Unauthorized", "") };
+        let head =
+            format!("HTTP/1.1 {status}\r\ncontent-type: text/plain; version=0.0.4\r\nconnection: close\r\n");
+        let client = client.get_mut();
+        write!(client, "{head}content-length: {}\r\n\r\n{body}", body.len())?;
+        return client.flush();
+    }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let pod = path.split('/').nth(3).unwrap_or_default().to_owned();
     let parameter = |name: &str| {

@@ -1,27 +1,36 @@
-//! Debian's Prometheus with its `promtool`, taken from the package without installing it.
+//! Prometheus with its `promtool`, built with Go: Debian's is old, and finds no pods of Kubernetes.
 
 use std::fs;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use super::control_plane::programs::{artifact, at, once};
-use super::{Run, debian};
+use super::Run;
+use super::control_plane::programs::{artifact, at, once, run};
 
 /// The folder with the programs.
 fn folder() -> &'static PathBuf {
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let fetch = || {
-        once("prometheus", "fetching Debian's Prometheus, 19 MB", |folder| {
-            debian::unpack(folder, &["prometheus"])
+    let build = || {
+        once("prometheus-3.16.0", "building Prometheus 3.16.0, some two minutes on two cores", |folder| {
+            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prometheus");
+            let mut go = Command::new("go");
+            go.current_dir(&source).env("CGO_ENABLED", "0");
+            go.args(["build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w"]);
+            go.args(["-tags=remove_all_sd,enable_kubernetes_sd", "-o"]).arg(format!("{}/", folder.display()));
+            go.args(PROGRAMS);
+            run(go, "the tests start Prometheus, which is built with Go: install Go 1.26 or newer").map(drop)
         })
     };
-    FOLDER.get_or_init(fetch).as_ref().unwrap_or_else(|why| panic!("{why}"))
+    FOLDER.get_or_init(build).as_ref().unwrap_or_else(|why| panic!("{why}"))
 }
 
+const PROGRAMS: [&str; 2] =
+    ["github.com/prometheus/prometheus/cmd/prometheus", "github.com/prometheus/prometheus/cmd/promtool"];
+
 pub fn command(program: &str) -> Command {
-    Command::new(folder().join("usr/bin").join(program))
+    Command::new(folder().join(program))
 }
 
 /// Runs `promtool` with an input.

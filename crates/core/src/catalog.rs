@@ -15,6 +15,7 @@ mod immutable;
 mod in_cluster;
 mod managed;
 mod operators;
+mod own_prometheus;
 mod recorded;
 mod references;
 mod renderable;
@@ -44,7 +45,7 @@ pub use after::ResolvedTree;
 pub use buckets::{BucketPlace, BucketRecord};
 pub use capacity::{CapacityNeed, GrantedCapacity};
 pub use fit::ClusterFit;
-pub use hosts::HostNames;
+pub use hosts::{HostNames, OF_FLEETS, of_prometheus};
 pub use identity::FolderOwners;
 pub use immutable::{CLUSTER_UID, INFRASTRUCTURE, immutable_fields, immutable_pointers};
 pub use managed::{ManagedCertificate, RenewalWindow, certificate_key, with_certificate};
@@ -220,6 +221,15 @@ pub struct ResolvedFleet {
     pub kafka_units: Gauge,
     /// Warnings about the fleet as a whole: over-committed, certificate expired or expiring.
     pub conditions: Vec<Condition>,
+    /// `None` for a fleet without a Prometheus of its own, and while the first certificate of its base domain is awaited.
+    pub own_prometheus: Option<ResolvedPrometheus>,
+}
+
+/// The inputs of a fleet's own Prometheus beside the fleet's spec.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedPrometheus {
+    pub domain: ResolvedDomain,
+    pub password: ResolvedSecret,
 }
 
 /// A limit, with the use that is recorded and the use after the plan.
@@ -272,7 +282,7 @@ pub struct ResolvedCluster {
     pub fleet_spec: Arc<spec::Fleet>,
     pub namespace: String,
     /// None if the cluster is reachable only from inside.
-    pub domain: Option<ClusterDomain>,
+    pub domain: Option<ResolvedDomain>,
     pub identity_provider: Option<spec::IdentityProvider>,
     pub tiered_storage: Option<TieredStorage>,
     pub topics: Vec<ResolvedTopic>,
@@ -296,18 +306,24 @@ pub struct ResolvedUser {
     pub password: Option<ResolvedSecret>,
 }
 
+/// A base domain whose names lead to a cluster or a fleet, with its certificate.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ClusterDomain {
+pub struct ResolvedDomain {
     pub key: ResourceKey,
     pub domain: Domain,
     pub dns_provider: spec::DnsProvider,
     /// The zone that has the records of the domain.
     pub zone: Domain,
-    /// The bootstrap address of clients: `<cluster>.<domain>`.
-    pub bootstrap_host: String,
     /// The certificate chain in PEM.
     pub tls_cert: String,
     pub tls_key: ResolvedSecret,
+}
+
+impl ResolvedDomain {
+    /// The host name by which clients first connect to a cluster.
+    pub fn bootstrap_host(&self, cluster: &Identifier) -> String {
+        hosts::bootstrap(cluster, &self.domain)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

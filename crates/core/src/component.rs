@@ -18,6 +18,7 @@ pub mod manifest;
 mod monitoring;
 pub mod object;
 mod object_facts;
+mod prometheus;
 pub mod requests;
 pub mod resources;
 mod schema_registry;
@@ -30,6 +31,7 @@ pub mod traffic;
 pub(crate) mod fixtures;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::catalog::{Condition, HostNames, ResolvedCluster, ResolvedFleet};
 use crate::config::Config;
@@ -50,6 +52,7 @@ pub use monitoring::kinds::{API_VERSION as MONITORING_API, PROMETHEUS};
 pub use monitoring::selectors::{PrometheusSelectors, Requirement, SelectedKind, Unselected};
 pub use object::{Manifest, SecretEncoding, SecretSlot, Stage};
 pub use object_facts::{Disk, ObjectFacts, ObjectRole, PlacementNeeds, facts, images_of_pod};
+pub use prometheus::{NAME as PROMETHEUS_ACCOUNT, NAMESPACE as PROMETHEUS_NAMESPACE, web_configuration};
 pub use resources::Resources;
 pub use schema_registry::url as schema_registry_url;
 pub use size::Size;
@@ -61,6 +64,8 @@ pub use traffic::{OperatorTraffic, Traffic};
 pub static COMPONENTS: &[&Component] = &[
     &strimzi::COMPONENT,
     &gateway::COMPONENT,
+    // Its certificate is no broker's, of which the next component speaks.
+    &prometheus::COMPONENT,
     &kafka::COMPONENT,
     &topics::COMPONENT,
     &schema_registry::COMPONENT,
@@ -75,7 +80,7 @@ pub struct Component {
     /// Whether Streamfleet installs it on a fleet with these extras. Every fleet has what isn't installed.
     pub is_installed: fn(Extras) -> bool,
     /// Its objects on a fleet, shared by all clusters.
-    pub in_fleet: fn(&ResolvedFleet, &Config) -> Vec<Manifest>,
+    pub in_fleet: fn(&FleetScope) -> Vec<Manifest>,
     /// Its part of a cluster; `None` for a cluster that doesn't use it.
     pub in_cluster: fn(&ResolvedCluster, &Config) -> Option<ClusterPart>,
     /// Its objects in a cluster's namespace beside those of [`Component::in_cluster`], if no pod belongs to them.
@@ -108,7 +113,7 @@ impl Component {
     const NONE: Component = Component {
         kinds: &[],
         is_installed: |_| false,
-        in_fleet: |_, _| Vec::new(),
+        in_fleet: |_| Vec::new(),
         in_cluster: |_, _| None,
         beside_cluster: |_| Vec::new(),
         hosts: &[],
@@ -122,6 +127,13 @@ impl Component {
         pod_labels: &[],
         clients: |_| None,
     };
+}
+
+/// A fleet with its clusters.
+pub struct FleetScope<'a> {
+    pub fleet: &'a ResolvedFleet,
+    pub clusters: &'a [&'a Arc<ResolvedCluster>],
+    pub config: &'a Config,
 }
 
 /// A component's part of one cluster, in the cluster's namespace.
@@ -205,12 +217,14 @@ pub fn has_definitions(group: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::OF_FLEETS;
 
     #[test]
     fn no_host_name_of_a_component_can_be_that_of_another_cluster_or_component() {
         let hosts = host_names();
-        let prefixes: BTreeSet<_> = hosts.iter().map(|names| names.prefix).collect();
-        assert_eq!(prefixes.len(), hosts.len(), "{prefixes:?}");
+        let all = || hosts.iter().map(|names| names.prefix).chain(OF_FLEETS);
+        let prefixes: BTreeSet<_> = all().collect();
+        assert_eq!(prefixes.len(), all().count(), "{prefixes:?}");
         assert!(
             prefixes.iter().all(|prefix| prefix.ends_with("--") && !prefix.contains('.')),
             "{prefixes:?}"

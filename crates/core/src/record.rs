@@ -38,6 +38,8 @@ pub struct RecordSources<'a> {
     pub cluster: Option<(&'a ResolvedCluster, Option<&'a Outputs>)>,
     /// The address at which clients reach a fleet.
     pub loadbalancer_dns: Option<String>,
+    /// The host name of a fleet's own Prometheus.
+    pub prometheus: Option<String>,
     /// The settings. `None` if they are unknown.
     pub config: Option<&'a Config>,
     /// The newest Kafka version available to a cluster, if newer than its own.
@@ -86,7 +88,8 @@ impl Record {
                     let reasons = &mut fleet.null_reasons;
                     fleet.cost_endpoint = noted("cost_endpoint", inputs.cost(), reasons);
                     fleet.logs_endpoint = noted("logs_endpoint", inputs.logs(spec), reasons);
-                    fleet.metrics_endpoint = noted("metrics_endpoint", inputs.metrics(spec), reasons);
+                    fleet.metrics_endpoint =
+                        noted("metrics_endpoint", inputs.metrics(spec, sources.prometheus), reasons);
                 }
             }
             KindOutputs::Cluster(cluster) => {

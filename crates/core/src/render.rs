@@ -15,10 +15,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::catalog::{Catalog, ResolvedCluster, ResolvedFleet};
-use crate::component::{COMPONENTS, ClusterPart, dns_records};
+use crate::component::dns_records::NamedResource;
+use crate::component::{COMPONENTS, ClusterPart, FleetScope};
 pub use crate::component::{Manifest, SecretEncoding, SecretSlot, Stage};
 use crate::config::{Config, SecretsConfig};
 use crate::names::{FleetKey, ObjectKey, ResourceKey};
+use crate::spec::Fleet;
+pub use network_policy::METRICS as METRICS_READER;
 
 /// Renders every cluster of the catalog. Every fleet is a key of the result, even without clusters.
 ///
@@ -57,18 +60,23 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// The clusters of a fleet whose DNS records Streamfleet keeps.
-    pub fn named_clusters(&self, fleet: &FleetKey) -> Vec<&'a ResolvedCluster> {
-        let clusters = self.clusters.get(fleet).into_iter().flatten().map(|it| &***it);
-        clusters.filter(|cluster| dns_records::kept_domain(cluster).is_some()).collect()
+    /// The resources of a fleet whose DNS records Streamfleet keeps.
+    pub fn named_resources(&self, fleet: &FleetKey) -> Vec<NamedResource<'a>> {
+        let clusters = self.clusters.get(fleet).into_iter().flatten();
+        let own = self.fleets.get(fleet).and_then(|fleet| NamedResource::of_fleet(fleet));
+        clusters.filter_map(|cluster| NamedResource::of_cluster(cluster)).chain(own).collect()
     }
 
     /// Every object of a fleet but its DNS records, for which the target has to be asked; `None` for a fleet that should not exist.
     pub fn fleet(&self, fleet: &FleetKey) -> Option<FleetManifests> {
-        let clusters = self.clusters.get(fleet)?.iter();
-        let own = self.fleets.get(fleet).into_iter();
-        let own = own.flat_map(|fleet| COMPONENTS.iter().flat_map(|it| (it.in_fleet)(fleet, self.config)));
-        let objects = own.chain(clusters.flat_map(|cluster| objects(cluster, self.config)));
+        let clusters = self.clusters.get(fleet)?;
+        let own = self.fleets.get(fleet).map(|fleet| FleetScope { fleet, clusters, config: self.config });
+        let own = own.iter().flat_map(|scope| COMPONENTS.iter().flat_map(|it| (it.in_fleet)(scope)));
+        let own = own.filter(|manifest| {
+            let fleet = self.fleets.get(fleet);
+            fleet.is_none_or(|fleet| is_written(manifest, &fleet.spec, &self.config.secrets))
+        });
+        let objects = own.chain(clusters.iter().flat_map(|cluster| objects(cluster, self.config)));
         Some(objects.map(|manifest| (manifest.key.clone(), manifest)).collect())
     }
 }
@@ -90,7 +98,9 @@ impl PartialEq for RenderInputs {
         let is_same_fleet = match (&self.fleet, &other.fleet) {
             (Some(one), Some(other)) => {
                 Arc::ptr_eq(one, other)
-                    || (one.spec.advanced_config == other.spec.advanced_config && one.domain == other.domain)
+                    || (one.spec.advanced_config == other.spec.advanced_config
+                        && one.domain == other.domain
+                        && one.own_prometheus == other.own_prometheus)
             }
             (None, None) => true,
             _ => false,
@@ -112,7 +122,7 @@ pub fn cluster(catalog: &Catalog, key: &ResourceKey) -> Option<FleetManifests> {
 
 fn objects<'a>(cluster: &'a ResolvedCluster, config: &'a Config) -> impl Iterator<Item = Manifest> + 'a {
     let objects = render_cluster(cluster, config).into_iter();
-    objects.filter(|manifest| is_written(manifest, cluster, &config.secrets))
+    objects.filter(|manifest| is_written(manifest, &cluster.fleet_spec, &config.secrets))
 }
 
 fn render_cluster(cluster: &ResolvedCluster, config: &Config) -> Vec<Manifest> {
@@ -129,9 +139,9 @@ fn render_cluster(cluster: &ResolvedCluster, config: &Config) -> Vec<Manifest> {
     objects
 }
 
-/// Whether an object is written to the cluster's target. The settings may keep secrets out of folders.
-fn is_written(manifest: &Manifest, cluster: &ResolvedCluster, secrets: &SecretsConfig) -> bool {
-    let may_hold = cluster.fleet_spec.infra_type.capabilities().holds_secrets || secrets.write_to_output;
+/// Whether an object is written to a fleet's target. The settings may keep secrets out of folders.
+fn is_written(manifest: &Manifest, fleet: &Fleet, secrets: &SecretsConfig) -> bool {
+    let may_hold = fleet.infra_type.capabilities().holds_secrets || secrets.write_to_output;
     may_hold || SecretSlot::all_in(&manifest.body).next().is_none()
 }
 

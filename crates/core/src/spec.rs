@@ -50,8 +50,8 @@ pub use document::{
 };
 pub use fields::Fields;
 pub use fleet::{
-    Components, Exposure, Fleet, FleetAdvancedConfig, GatewayConfig, InfraType, Monitoring, Prometheus,
-    Reachability, TargetCapabilities, TenancyMode,
+    Components, Exposure, Fleet, FleetAdvancedConfig, GatewayConfig, InfraType, Monitoring, OwnPrometheus,
+    Prometheus, Reachability, TargetCapabilities, TenancyMode,
 };
 pub use identity::identity_fields;
 pub use identity_provider::IdentityProvider;

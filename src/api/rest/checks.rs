@@ -41,11 +41,14 @@ pub(super) fn check(call: &Call) -> Answered {
     let fleet = FleetKey { organization, fleet };
     let strimzi = text("/advanced_config/components/strimzi").map(str::to_owned);
     let gateway = serde_json::json!(Exposure::TlsRoute);
-    let prometheus = serde_json::json!(Prometheus::Existing);
+    let prometheus = |kind: Prometheus| {
+        body.0.pointer("/advanced_config/monitoring/prometheus") == Some(&serde_json::json!(kind))
+    };
     let extras = Extras {
         operator: Components { strimzi }.installs().is_some(),
         gateway: body.0.pointer("/advanced_config/exposure") == Some(&gateway),
-        monitoring: body.0.pointer("/advanced_config/monitoring/prometheus") == Some(&prometheus),
+        monitoring: prometheus(Prometheus::Existing),
+        prometheus: prometheus(Prometheus::Own),
         ..Extras::default()
     };
     let (installation, checked) = (&call.made.installation, &call.made.round.checked);

@@ -11,10 +11,10 @@ use super::inventory::{AppliedObject, ObjectEntry};
 use super::observe::{ObjectComparison, intended};
 use super::watch::health_fields::pick;
 use super::{KubeError, KubernetesTarget};
-use crate::catalog::{Condition, HostNames, RecordedObject, ResolvedCluster};
-use crate::component::COMPONENTS;
+use crate::catalog::{Condition, RecordedObject};
 use crate::component::dns_records::{
-    FAILING, FoundHosts, HostRecords, NODES, NameSource, OWNER, gateway_key, of_gateway, of_nodes, of_service,
+    FAILING, FoundHosts, HostRecords, NODES, NameSource, NamedResource, OWNER, gateway_key, of_gateway,
+    of_service,
 };
 use crate::names::{Json, ObjectKey, ResourceKey};
 use crate::plan::{ObservedFleet, ObservedObject};
@@ -144,22 +144,23 @@ impl KubernetesTarget {
         }))
     }
 
-    /// Finds out where the host names of clusters lead.
+    /// Finds out where the host names of resources lead.
     ///
     /// # Errors
     /// If the Kubernetes cluster can't be read.
     pub(in crate::target) async fn hosts(
         &self,
-        clusters: &[&ResolvedCluster],
+        named: &[NamedResource<'_>],
     ) -> Result<BTreeMap<ResourceKey, FoundHosts>, KubeError> {
-        let (by_service, by_gateway): (Vec<&ResolvedCluster>, Vec<&ResolvedCluster>) =
-            clusters.iter().partition(|cluster| NameSource::of(cluster) == NameSource::Services);
+        let (by_service, by_gateway): (Vec<&NamedResource>, Vec<&NamedResource>) =
+            named.iter().partition(|named| named.source == NameSource::Services);
         let mut found = BTreeMap::new();
         if !by_service.is_empty() {
-            let services = by_namespace(self.services(&by_service).await?);
-            found.extend(by_service.into_iter().map(|cluster| {
-                let own = services.get(cluster.namespace.as_str()).into_iter().flatten();
-                (cluster.key.clone(), own.filter_map(of_service).collect())
+            let selectors = by_service.iter().flat_map(|named| &named.services).copied().collect();
+            let services = by_namespace(self.services(selectors).await?);
+            found.extend(by_service.into_iter().map(|named| {
+                let own = services.get(named.namespace).into_iter().flatten();
+                (named.key.clone(), own.filter_map(of_service).collect())
             }));
         }
         if !by_gateway.is_empty() {
@@ -167,20 +168,18 @@ impl KubernetesTarget {
             let gateway = api.get(&gateway_key()).await?;
             let leads = gateway.as_ref().map(of_gateway).unwrap_or_default();
             let nodes = by_namespace(api.list(NODES.into(), None, "", of_node_pool).await?);
-            found.extend(by_gateway.into_iter().map(|cluster| {
-                let own = nodes.get(cluster.namespace.as_str()).into_iter().flatten();
-                (cluster.key.clone(), of_nodes(cluster, own, &leads))
+            found.extend(by_gateway.into_iter().map(|named| {
+                let own = nodes.get(named.namespace).into_iter().flatten();
+                (named.key.clone(), named.behind(&leads, own))
             }));
         }
         Ok(found)
     }
 
-    /// The Services by which clients outside of Kubernetes reach these clusters.
-    async fn services(&self, of: &[&ResolvedCluster]) -> Result<Vec<Value>, KubeError> {
+    /// The Services of load balancers with any of these selectors.
+    async fn services(&self, selectors: BTreeSet<&'static str>) -> Result<Vec<Value>, KubeError> {
         let mut found = Vec::new();
-        let is_used = |names: &HostNames| of.iter().any(|cluster| (names.is_used)(&cluster.spec));
-        let components = COMPONENTS.iter().filter(|component| component.hosts.iter().any(is_used));
-        for selector in components.filter_map(|component| component.services) {
+        for selector in selectors {
             found
                 .extend(self.api().await?.list(KindRef::core("Service"), None, selector, of_balancer).await?);
         }

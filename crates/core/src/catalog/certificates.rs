@@ -138,7 +138,7 @@ fn uncovered_domain(
     Some(CatalogFinding::new(TLS_CERT, covered_names(certificate), uncovered(&host, &domain)))
 }
 
-fn uncovered(host: &str, domain: &Domain) -> Problem {
+pub(super) fn uncovered(host: &str, domain: &Domain) -> Problem {
     Problem::error("certificate-names", format!("the certificate of `{domain}` doesn't cover `{host}`"))
         .hint(format!("use one for `*.{domain}`, which covers all clusters and brokers of the domain"))
 }

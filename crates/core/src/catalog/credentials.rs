@@ -87,6 +87,14 @@ fn faults_of_value(spec: &Spec, field: &'static str, value: &str) -> Vec<Catalog
                 .hint("use one line of at most 256 bytes; in YAML, `|` before a text adds a line break, and `|-` doesn't");
             vec![CatalogFinding::new(pointer, "", problem)]
         }
+        // Bcrypt reads no more of it.
+        "prometheus_password" if !(12..=72).contains(&value.len()) || value.chars().any(char::is_control) => {
+            let message = "the password of Prometheus has fewer than 12 or more than 72 bytes, or contains a line break or \
+                           another control character";
+            let problem = Problem::error("bad-password", message)
+                .hint("use one line of 12 to 72 bytes; in YAML, `|` before a text adds a line break, and `|-` doesn't");
+            vec![CatalogFinding::new(pointer, "", problem)]
+        }
         "credentials" if is_of_dns(spec) => {
             let fault = TsigKey::parse(value).err().map(|fault| {
                 let problem = Problem::error(

@@ -40,6 +40,17 @@ impl HostNames {
     }
 }
 
+/// Ends in `--`, as the prefixes of the host names of clusters do.
+pub const PROMETHEUS: &str = "metrics--";
+
+/// The prefixes of host names that no cluster may have, since they are those of fleets, now or later.
+pub const OF_FLEETS: [&str; 4] = [PROMETHEUS, "dashboards--", "logs--", "console--"];
+
+/// The host name of a fleet's own Prometheus.
+pub fn of_prometheus(fleet: &Identifier, domain: &Domain) -> String {
+    format!("{PROMETHEUS}{fleet}.{domain}")
+}
+
 pub(super) fn bootstrap(cluster: &Identifier, domain: &Domain) -> String {
     format!("{cluster}.{domain}")
 }
@@ -120,12 +131,18 @@ fn host_taken(host: &str) -> CatalogFinding {
 fn too_long(hosts: &[HostNames], cluster: &Identifier, domain: &Domain) -> Option<CatalogFinding> {
     let names = hosts.iter().map(|names| (names.owner, names.longest(cluster, domain)));
     let (owner, host) = names.max_by_key(|(_, host)| host.len())?;
+    let problem = overlong(owner, cluster, &host)?;
+    Some(CatalogFinding::new("/identifier", "too long with its domain", problem))
+}
+
+/// The problem of a host name that is too long for DNS.
+pub(super) fn overlong(owner: &str, of: &Identifier, host: &str) -> Option<Problem> {
     if host.parse::<Domain>().is_ok() {
         return None;
     }
     let problem = Problem::error(
         "host-too-long",
-        format!("the {owner} of `{cluster}` would have host names that are too long for DNS"),
+        format!("the {owner} of `{of}` would have host names that are too long for DNS"),
     )
     .hint(format!(
         "`{host}` has {} characters; at most {} are allowed, and at most {} between dots; use a shorter identifier or \
@@ -134,5 +151,5 @@ fn too_long(hosts: &[HostNames], cluster: &Identifier, domain: &Domain) -> Optio
         Domain::MAX_LENGTH,
         Domain::MAX_LABEL
     ));
-    Some(CatalogFinding::new("/identifier", "too long with its domain", problem))
+    Some(problem)
 }

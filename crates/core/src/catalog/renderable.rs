@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::catalog::capacity::{self, CapacityUsage};
 use crate::catalog::draft::{CatalogDraft, EffectiveSpec};
 use crate::catalog::{
-    ClusterDomain, ResolvedCluster, ResolvedFleet, ResolvedSecret, TieredStorage, certificates, credentials,
-    hosts,
+    ResolvedCluster, ResolvedDomain, ResolvedFleet, ResolvedPrometheus, ResolvedSecret, TieredStorage,
+    certificates, credentials, hosts,
 };
-use crate::names::{FleetKey, Kind, ResourceKey, namespace};
+use crate::names::{Domain, FleetKey, Kind, ResourceKey, namespace};
 use crate::spec::certificate::Certificate;
 use crate::spec::{self, Spec};
 
@@ -43,7 +43,26 @@ fn fleet(
     conditions.extend(
         certificate.and_then(|(domain, certificate)| certificates::condition(draft, certificate, domain)),
     );
-    ResolvedFleet { key, spec: Arc::new(spec.clone()), domain, clusters, kafka_units, conditions }
+    let own_prometheus =
+        spec.advanced_config.own_prometheus().and_then(|_| own_prometheus(draft, &key, domain.clone()?));
+    ResolvedFleet {
+        key,
+        spec: Arc::new(spec.clone()),
+        domain,
+        clusters,
+        kafka_units,
+        conditions,
+        own_prometheus,
+    }
+}
+
+fn own_prometheus(draft: &CatalogDraft, fleet: &FleetKey, domain: ResourceKey) -> Option<ResolvedPrometheus> {
+    let key = fleet.resource();
+    let name = domain.name.parse().ok()?;
+    Some(ResolvedPrometheus {
+        password: secret(draft, &key, draft.settled.get(&key)?, "prometheus_password")?,
+        domain: resolved_domain(draft, domain, name)?,
+    })
 }
 
 /// Returns the clusters that can be rendered. One is left out if something that it refers to is gone; its
@@ -92,12 +111,15 @@ fn cluster(
     })
 }
 
-fn cluster_domain(draft: &CatalogDraft, cluster: &spec::Cluster) -> Option<ClusterDomain> {
+fn cluster_domain(draft: &CatalogDraft, cluster: &spec::Cluster) -> Option<ResolvedDomain> {
     let (key, domain) = hosts::domain_of(draft, cluster)?;
+    resolved_domain(draft, key, domain)
+}
+
+fn resolved_domain(draft: &CatalogDraft, key: ResourceKey, domain: Domain) -> Option<ResolvedDomain> {
     let settled = draft.usable(&key)?;
     let Spec::BaseDomain(spec) = &settled.spec else { return None };
-    Some(ClusterDomain {
-        bootstrap_host: hosts::bootstrap(&cluster.identifier, &domain),
+    Some(ResolvedDomain {
         dns_provider: spec.dns_provider,
         zone: spec.zone(),
         tls_cert: spec.tls_cert.clone()?,

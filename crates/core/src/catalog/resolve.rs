@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use crate::catalog::draft::{CatalogDraft, EffectiveSpec, SpecOrigin};
 use crate::catalog::{
     Catalog, GrantedCapacity, HostNames, Recorded, Resource, Secrets, absence, capacity, certificates,
-    credentials, domains, hosts, identity, immutable, in_cluster, managed, operators, references, renderable,
-    schema_registries, topics,
+    credentials, domains, hosts, identity, immutable, in_cluster, managed, operators, own_prometheus,
+    references, renderable, schema_registries, topics,
 };
 use crate::config::Config;
 use crate::names::{Kind, ResourceKey};
@@ -46,6 +46,9 @@ pub fn resolve(
             managed::check(&mut draft);
             certificates::check_domains(&mut draft);
             domains::check(&mut draft);
+        }
+        if kind == Kind::Fleet {
+            own_prometheus::check(&mut draft);
         }
         draft.settle(kind);
         capacity::place_new(&mut draft, kind);

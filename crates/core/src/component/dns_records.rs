@@ -1,6 +1,6 @@
-//! The DNS records of clusters whose base domain Streamfleet keeps itself (`rfc2136` and `route53`).
+//! The DNS records of clusters and fleets whose base domain Streamfleet keeps itself (`rfc2136` and `route53`).
 //!
-//! A record is an object of its cluster like all others, but on the DNS server of the zone instead of on the Kubernetes
+//! A record is an object of its cluster or fleet like all others, but on the DNS server of the zone instead of on the Kubernetes
 //! cluster. It exists only once the load balancer or the Gateway that it leads to has an address.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,13 +8,13 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::{COMPONENTS, Manifest, Stage, gateway, load_balancers};
-use crate::catalog::{ClusterDomain, HostNames, ResolvedCluster};
+use super::{COMPONENTS, Manifest, Stage, gateway, load_balancers, prometheus};
+use crate::catalog::{HostNames, ResolvedCluster, ResolvedDomain, ResolvedFleet, of_prometheus};
 use crate::component::Verdict::InPlace;
 use crate::component::consequence::*;
 use crate::component::labels::HOST;
 use crate::component::{Component, Difference, KubernetesKind, ObjectFacts};
-use crate::names::{Domain, Json, ObjectKey};
+use crate::names::{Domain, Json, ObjectKey, ResourceKey};
 use crate::spec::Exposure;
 
 pub static COMPONENT: Component = Component {
@@ -67,85 +67,32 @@ pub fn is_record(object: &ObjectKey) -> bool {
     object.kind == KIND && object.api_version == API_VERSION
 }
 
-/// The domain of a cluster whose records Streamfleet keeps.
-pub fn kept_domain(cluster: &ResolvedCluster) -> Option<&ClusterDomain> {
-    load_balancers::external_domain(cluster).filter(|domain| domain.dns_provider.is_kept())
-}
-
-/// The kind of the objects that say which brokers a cluster has, for [`of_nodes`].
+/// The kind of the objects that say which brokers a cluster has, for [`NamedResource::behind`].
 pub static NODES: &KubernetesKind = &super::kafka::kinds::NODE_POOL;
 
-/// The records of a cluster that have to stay as they are, among its known records and those that would be made. `found` is
-/// none if nothing could be found out.
-pub fn undecided<'k>(
-    cluster: &ResolvedCluster,
-    found: Option<&FoundHosts>,
-    known: impl Iterator<Item = &'k ObjectKey>,
-) -> BTreeSet<ObjectKey> {
-    let Some(domain) = kept_domain(cluster) else { return BTreeSet::new() };
-    let hosts = found.into_iter().flat_map(BTreeMap::keys).chain([&domain.bootstrap_host]);
-    let wanted = hosts.map(|host| key(cluster, host));
-    let is_undecided =
-        |record: &ObjectKey| belongs(cluster, domain, &record.name) && is_undecided(domain, found, record);
-    known.cloned().chain(wanted).filter(is_undecided).collect()
+/// A resource with host names whose records Streamfleet keeps.
+pub struct NamedResource<'a> {
+    pub key: ResourceKey,
+    pub namespace: &'a str,
+    pub source: NameSource,
+    /// Select the Services of its load balancers, each as a part of the URL's query.
+    pub services: BTreeSet<&'static str>,
+    domain: &'a ResolvedDomain,
+    /// The name that it always has.
+    first: String,
+    /// Its other names.
+    others: Vec<NameTemplate>,
 }
 
-/// The records of a cluster, as far as it is known where they lead.
-pub fn records(cluster: &ResolvedCluster, found: &FoundHosts) -> Vec<Manifest> {
-    let Some(domain) = kept_domain(cluster) else { return Vec::new() };
-    let ready = found.iter().filter(|(host, leads)| belongs(cluster, domain, host) && !leads.is_empty());
-    let record = |(host, leads): (&String, &HostRecords)| Manifest {
-        key: key(cluster, host),
-        owner: cluster.key.clone(),
-        stage: Stage::Name,
-        body: leads.body(host, &domain.zone),
-    };
-    ready.map(record).collect()
+/// A host name, or one for each node.
+struct NameTemplate {
+    /// With [`HostNames::NUMBER`] in the place of a node's number.
+    text: String,
+    /// The highest number.
+    last: u32,
 }
 
-/// Whether it isn't known if a record of a cluster's own name should be deleted.
-fn is_undecided(domain: &ClusterDomain, found: Option<&FoundHosts>, record: &ObjectKey) -> bool {
-    let Some(found) = found else { return true };
-    match found.get(&record.name) {
-        Some(leads) => leads.is_empty(),
-        // Without the name that every cluster has, the operator may be about to make everything anew.
-        None => !found.contains_key(&domain.bootstrap_host),
-    }
-}
-
-/// The key of a record. It counts to the namespace of its cluster.
-pub fn key(cluster: &ResolvedCluster, host: &str) -> ObjectKey {
-    ObjectKey {
-        namespace: Some(cluster.namespace.clone()),
-        kind: KIND.to_owned(),
-        name: host.to_owned(),
-        api_version: API_VERSION.to_owned(),
-    }
-}
-
-/// Whether a host name is one of a cluster's own, whoever says so.
-fn belongs(cluster: &ResolvedCluster, domain: &ClusterDomain, host: &str) -> bool {
-    let is_of = |names: &HostNames| {
-        let template = names.template(&cluster.spec.identifier, &domain.domain);
-        match template.split_once(HostNames::NUMBER) {
-            None => host == template,
-            Some((head, tail)) => {
-                let number = host.strip_prefix(head).and_then(|rest| rest.strip_suffix(tail));
-                let number = number.filter(|number| !number.starts_with('0') || *number == "0");
-                number.and_then(|number| number.parse().ok()).is_some_and(|number: u32| number <= names.last)
-            }
-        }
-    };
-    host == domain.bootstrap_host || used_names(cluster).any(is_of)
-}
-
-/// The names that a cluster has beside its own.
-fn used_names(cluster: &ResolvedCluster) -> impl Iterator<Item = &'static HostNames> {
-    let all = COMPONENTS.iter().flat_map(|component| component.hosts);
-    all.filter(|names| (names.is_used)(&cluster.spec))
-}
-
-/// How the names of a cluster are found.
+/// How the names of a resource are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameSource {
     /// By the Services of its load balancers.
@@ -154,12 +101,134 @@ pub enum NameSource {
     Gateway,
 }
 
-impl NameSource {
-    pub fn of(cluster: &ResolvedCluster) -> NameSource {
-        match cluster.fleet_spec.advanced_config.exposure {
+impl From<Exposure> for NameSource {
+    fn from(exposure: Exposure) -> NameSource {
+        match exposure {
             Exposure::LoadBalancer => NameSource::Services,
             Exposure::TlsRoute => NameSource::Gateway,
         }
+    }
+}
+
+impl<'a> NamedResource<'a> {
+    /// `None` for a cluster whose records Streamfleet doesn't keep.
+    pub fn of_cluster(cluster: &'a ResolvedCluster) -> Option<Self> {
+        let domain = load_balancers::external_domain(cluster).filter(|it| it.dns_provider.is_kept())?;
+        let used = |names: &&HostNames| (names.is_used)(&cluster.spec);
+        let components = COMPONENTS.iter().filter(|component| component.hosts.iter().any(|it| used(&it)));
+        let template = |names: &HostNames| NameTemplate {
+            text: names.template(&cluster.spec.identifier, &domain.domain),
+            last: names.last,
+        };
+        let names = components.clone().flat_map(|component| component.hosts).filter(used);
+        Some(Self {
+            key: cluster.key.clone(),
+            namespace: &cluster.namespace,
+            source: cluster.fleet_spec.advanced_config.exposure.into(),
+            services: components.filter_map(|component| component.services).collect(),
+            domain,
+            first: domain.bootstrap_host(&cluster.spec.identifier),
+            others: names.map(template).collect(),
+        })
+    }
+
+    /// `None` for a fleet without names of its own, or whose records Streamfleet doesn't keep.
+    pub fn of_fleet(fleet: &'a ResolvedFleet) -> Option<Self> {
+        let domain = &fleet.own_prometheus.as_ref().filter(|it| it.domain.dns_provider.is_kept())?.domain;
+        Some(Self {
+            key: fleet.key.resource(),
+            namespace: prometheus::NAMESPACE,
+            source: fleet.spec.advanced_config.exposure.into(),
+            services: prometheus::COMPONENT.services.into_iter().collect(),
+            domain,
+            first: of_prometheus(&fleet.key.fleet, &domain.domain),
+            others: Vec::new(),
+        })
+    }
+
+    /// The records that have to stay as they are, among its known records and those that would be made. `found` is none if
+    /// nothing could be found out.
+    pub fn undecided<'k>(
+        &self,
+        found: Option<&FoundHosts>,
+        known: impl Iterator<Item = &'k ObjectKey>,
+    ) -> BTreeSet<ObjectKey> {
+        let hosts = found.into_iter().flat_map(BTreeMap::keys).chain([&self.first]);
+        let wanted = hosts.map(|host| self.record_key(host));
+        let is_undecided =
+            |record: &ObjectKey| self.has(&record.name) && self.is_undecided(found, &record.name);
+        known.cloned().chain(wanted).filter(is_undecided).collect()
+    }
+
+    /// Its records, as far as it is known where they lead.
+    pub fn records(&self, found: &FoundHosts) -> Vec<Manifest> {
+        let ready = found.iter().filter(|(host, leads)| self.has(host) && !leads.is_empty());
+        let record = |(host, leads): (&String, &HostRecords)| Manifest {
+            key: self.record_key(host),
+            owner: self.key.clone(),
+            stage: Stage::Name,
+            body: leads.body(host, &self.domain.zone),
+        };
+        ready.map(record).collect()
+    }
+
+    /// Whether it isn't known if the record of a name of its own should be deleted.
+    fn is_undecided(&self, found: Option<&FoundHosts>, host: &str) -> bool {
+        let Some(found) = found else { return true };
+        match found.get(host) {
+            Some(leads) => leads.is_empty(),
+            // Without the name that it always has, the operator may be about to make everything anew.
+            None => !found.contains_key(&self.first),
+        }
+    }
+
+    /// The key of a record. It counts to the namespace of its resource.
+    fn record_key(&self, host: &str) -> ObjectKey {
+        ObjectKey {
+            namespace: Some(self.namespace.to_owned()),
+            kind: KIND.to_owned(),
+            name: host.to_owned(),
+            api_version: API_VERSION.to_owned(),
+        }
+    }
+
+    /// Whether a host name is one of its own, whoever says so.
+    fn has(&self, host: &str) -> bool {
+        host == self.first || self.others.iter().any(|names| names.has(host))
+    }
+
+    /// Its names behind a Gateway. `nodes` are the objects that say which brokers there are.
+    pub fn behind<'v>(&self, leads: &HostRecords, nodes: impl Iterator<Item = &'v Value>) -> FoundHosts {
+        let ids = nodes.filter_map(|pool| pool.pointer("/status/nodeIds")?.as_array()).flatten();
+        let ids: Vec<u64> = ids.filter_map(Value::as_u64).collect();
+        let (numbered, others): (Vec<&NameTemplate>, Vec<&NameTemplate>) =
+            self.others.iter().partition(|names| names.text.contains(HostNames::NUMBER));
+        let of_nodes: Vec<String> = numbered.iter().flat_map(|names| names.numbered(&ids)).collect();
+        if of_nodes.is_empty() && !numbered.is_empty() {
+            // The operator hasn't said it yet, or not again after its objects were lost.
+            return FoundHosts::new();
+        }
+        let others = others.into_iter().map(|names| names.text.clone()).chain([self.first.clone()]);
+        of_nodes.into_iter().chain(others).map(|host| (host, leads.clone())).collect()
+    }
+}
+
+impl NameTemplate {
+    fn has(&self, host: &str) -> bool {
+        match self.text.split_once(HostNames::NUMBER) {
+            None => host == self.text,
+            Some((head, tail)) => {
+                let number = host.strip_prefix(head).and_then(|rest| rest.strip_suffix(tail));
+                let number = number.filter(|number| !number.starts_with('0') || *number == "0");
+                number.and_then(|number| number.parse().ok()).is_some_and(|number: u32| number <= self.last)
+            }
+        }
+    }
+
+    /// The names of these nodes.
+    fn numbered(&self, ids: &[u64]) -> Vec<String> {
+        let known = ids.iter().filter(|id| **id <= u64::from(self.last));
+        known.map(|id| self.text.replace(HostNames::NUMBER, &id.to_string())).collect()
     }
 }
 
@@ -183,32 +252,6 @@ pub fn of_gateway(gateway: &Value) -> HostRecords {
     let values = || addresses.into_iter().flatten().filter_map(|it| it.get("value")?.as_str());
     let is_address = |value: &&str| value.parse::<IpAddr>().is_ok();
     HostRecords::of(values().filter(is_address), values().filter(|value| !is_address(value)))
-}
-
-/// The names of a cluster behind a Gateway. `nodes` are the objects that say which brokers there are.
-pub fn of_nodes<'v>(
-    cluster: &ResolvedCluster,
-    nodes: impl Iterator<Item = &'v Value>,
-    leads: &HostRecords,
-) -> FoundHosts {
-    let Some(domain) = kept_domain(cluster) else { return FoundHosts::new() };
-    let ids = nodes.filter_map(|pool| pool.pointer("/status/nodeIds")?.as_array()).flatten();
-    let ids: Vec<u64> = ids.filter_map(Value::as_u64).collect();
-    let template = |names: &HostNames| names.template(&cluster.spec.identifier, &domain.domain);
-    let (numbered, others): (Vec<&HostNames>, Vec<&HostNames>) =
-        used_names(cluster).partition(|names| names.prefix.contains(HostNames::NUMBER));
-    let of_nodes = numbered.into_iter().flat_map(|names| {
-        let known = ids.iter().filter(|id| **id <= u64::from(names.last));
-        known.map(|id| template(names).replace(HostNames::NUMBER, &id.to_string())).collect::<Vec<_>>()
-    });
-    let of_nodes: Vec<String> = of_nodes.collect();
-    if of_nodes.is_empty() {
-        // The operator hasn't said it yet, or not again after its objects were lost.
-        return FoundHosts::new();
-    }
-    let others = others.into_iter().map(template).chain([domain.bootstrap_host.clone()]);
-    let all = of_nodes.into_iter().chain(others);
-    all.map(|host| (host, leads.clone())).collect()
 }
 
 impl HostRecords {

@@ -1,6 +1,7 @@
 //! The components that only some fleets have.
 
 use super::Component;
+use super::prometheus::kinds::STATEFUL_SET as PROMETHEUS;
 use super::schema_registry::kinds::DEPLOYMENT as REGISTRY;
 use crate::names::{Kind, ObjectKey, ResourceKey};
 use crate::spec::{Exposure, Fleet};
@@ -14,11 +15,19 @@ pub struct Extras {
     /// The objects for a Prometheus that is there already.
     pub monitoring: bool,
     pub schema_registry: bool,
+    /// A Prometheus of Streamfleet's own.
+    pub prometheus: bool,
 }
 
 impl Extras {
-    const ALL: Extras =
-        Extras { operator: true, gateway: true, topics: true, monitoring: true, schema_registry: true };
+    const ALL: Extras = Extras {
+        operator: true,
+        gateway: true,
+        topics: true,
+        monitoring: true,
+        schema_registry: true,
+        prometheus: true,
+    };
 
     pub fn of(fleet: &Fleet) -> Extras {
         let config = &fleet.advanced_config;
@@ -28,6 +37,7 @@ impl Extras {
             topics: false,
             monitoring: config.prometheus().is_some(),
             schema_registry: false,
+            prometheus: config.own_prometheus().is_some(),
         }
     }
 
@@ -43,6 +53,7 @@ impl Extras {
         for (object, owner) in objects {
             all.topics |= owner.kind == Kind::Topic;
             all.schema_registry |= owner.kind == Kind::Cluster && object.kind == REGISTRY.kind;
+            all.prometheus |= owner.kind == Kind::Fleet && object.kind == PROMETHEUS.kind;
         }
         all
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::catalog::{
-    Catalog, ClusterDomain, ResolvedCluster, ResolvedFleet, ResolvedSecret, ResolvedUser, SecretMark,
+    Catalog, ResolvedCluster, ResolvedDomain, ResolvedFleet, ResolvedSecret, ResolvedUser, SecretMark,
     TieredStorage,
 };
 use crate::config::TieredStorageConfig;
@@ -67,11 +67,10 @@ pub fn user(mut fields: Value) -> ResolvedUser {
 
 pub fn with_domain(mut cluster: ResolvedCluster, dns_provider: DnsProvider) -> ResolvedCluster {
     let key = ResourceKey::new(Kind::BaseDomain, &cluster.spec.organization, "k.example.com");
-    cluster.domain = Some(ClusterDomain {
+    cluster.domain = Some(ResolvedDomain {
         domain: "k.example.com".parse().unwrap(),
         dns_provider,
         zone: "example.com".parse().unwrap(),
-        bootstrap_host: format!("{}.k.example.com", cluster.spec.identifier),
         tls_cert: "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n".to_owned(),
         tls_key: secret(&key, "tls_key"),
         key,
@@ -148,14 +147,22 @@ pub fn longest(letter: &str) -> String {
 
 fn fleet(key: FleetKey, spec: Arc<spec::Fleet>) -> ResolvedFleet {
     let (clusters, kafka_units) = Default::default();
-    ResolvedFleet { key, spec, domain: None, clusters, kafka_units, conditions: Vec::new() }
+    ResolvedFleet {
+        key,
+        spec,
+        domain: None,
+        clusters,
+        kafka_units,
+        conditions: Vec::new(),
+        own_prometheus: None,
+    }
 }
 
 fn identifier(text: &str) -> Identifier {
     text.parse().unwrap()
 }
 
-fn secret(resource: &ResourceKey, field: &str) -> ResolvedSecret {
+pub fn secret(resource: &ResourceKey, field: &str) -> ResolvedSecret {
     ResolvedSecret {
         reference: SecretRef { resource: resource.clone(), field: field.to_owned() },
         mark: SecretMark { fingerprint: Some("f1".to_owned()), sealed: None },

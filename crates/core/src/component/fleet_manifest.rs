@@ -9,7 +9,13 @@ use crate::names::{Json, ObjectKey};
 
 /// A Namespace that enforces this pod security standard.
 pub fn namespace(fleet: &ResolvedFleet, name: &str, pod_security: &str) -> Manifest {
-    let labels = json!({"pod-security.kubernetes.io/enforce": pod_security});
+    labelled_namespace(fleet, name, pod_security, &json!({}))
+}
+
+/// The same, with further labels.
+pub fn labelled_namespace(fleet: &ResolvedFleet, name: &str, pod_security: &str, labels: &Value) -> Manifest {
+    let mut labels = labels.clone();
+    labels["pod-security.kubernetes.io/enforce"] = pod_security.into();
     let metadata = json!({"name": name, "labels": labels});
     object(fleet, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
 }

@@ -21,7 +21,7 @@ use kinds::{API_VERSION, GROUP};
 pub static COMPONENT: Component = Component {
     kinds: &kinds::KINDS,
     is_installed: |extras| extras.gateway,
-    in_fleet: |fleet, _| gateway(fleet),
+    in_fleet: |scope| gateway(scope.fleet),
     observe: health::observe,
     objects: &[ObjectFacts {
         kind: "Gateway",
@@ -98,7 +98,7 @@ fn gateway(fleet: &ResolvedFleet) -> Vec<Manifest> {
             "tls": {"mode": "Passthrough"},
             "allowedRoutes": {
                 "kinds": [{"group": GROUP, "kind": "TLSRoute"}],
-                "namespaces": {"from": "Selector", "selector": cluster_namespaces(fleet)},
+                "namespaces": {"from": "Selector", "selector": routed_namespaces(fleet)},
             },
         }],
         // The controller of the GatewayClass copies them to the Service that it creates.
@@ -113,11 +113,12 @@ fn gateway(fleet: &ResolvedFleet) -> Vec<Manifest> {
     vec![fleet_manifest::namespace(fleet, NAMESPACE, "baseline"), fleet_manifest::object(fleet, gateway)]
 }
 
-/// Selects the namespaces of the fleet's clusters only: a TLSRoute from elsewhere could hijack a broker's
-/// host.
-fn cluster_namespaces(fleet: &ResolvedFleet) -> Value {
-    json!({
-        "matchLabels": {ORGANIZATION: fleet.key.organization, FLEET: fleet.key.fleet},
-        "matchExpressions": [{"key": CLUSTER, "operator": "Exists"}],
-    })
+/// Selects namespaces of the fleet only: a TLSRoute from elsewhere could hijack a broker's host. Beside those of clusters,
+/// only that of the fleet's own Prometheus has routes.
+fn routed_namespaces(fleet: &ResolvedFleet) -> Value {
+    let mut selector = json!({"matchLabels": {ORGANIZATION: fleet.key.organization, FLEET: fleet.key.fleet}});
+    if fleet.spec.advanced_config.own_prometheus().is_none() {
+        selector["matchExpressions"] = json!([{"key": CLUSTER, "operator": "Exists"}]);
+    }
+    selector
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::catalog::{ClusterDomain, ResolvedCluster};
+use crate::catalog::{ResolvedCluster, ResolvedDomain};
 use crate::component::labels::HOST;
 use crate::spec::{DnsProvider, Exposure};
 
@@ -39,13 +39,13 @@ pub fn has_load_balancers(cluster: &ResolvedCluster) -> bool {
 
 /// The domain of a cluster that is exposed to the outside. An exposed cluster without a domain was refused
 /// earlier.
-pub fn external_domain(cluster: &ResolvedCluster) -> Option<&ClusterDomain> {
+pub fn external_domain(cluster: &ResolvedCluster) -> Option<&ResolvedDomain> {
     cluster.domain.as_ref().filter(|_| cluster.spec.advanced_config.cluster_access.is_external())
 }
 
 /// The annotations of a Service of type LoadBalancer: its host name for whoever keeps the DNS records, and whether it is
 /// private.
-pub fn annotations(domain: &ClusterDomain, host: &str, private: bool) -> BTreeMap<String, String> {
+pub fn annotations(domain: &ResolvedDomain, host: &str, private: bool) -> BTreeMap<String, String> {
     let mut annotations = load_balancer(private);
     let keys: &[&str] = match domain.dns_provider {
         DnsProvider::None => &[],
@@ -58,7 +58,7 @@ pub fn annotations(domain: &ClusterDomain, host: &str, private: bool) -> BTreeMa
 
 /// The annotations of a TLSRoute. With `--source=gateway-tlsroute`, external-dns reads the host from the spec
 /// without being asked, so an annotation makes it ignore the route if the DNS records are managed elsewhere.
-pub fn route_annotations(domain: &ClusterDomain) -> Option<BTreeMap<String, String>> {
+pub fn route_annotations(domain: &ResolvedDomain) -> Option<BTreeMap<String, String>> {
     match domain.dns_provider {
         DnsProvider::ExternalDns => None,
         DnsProvider::None | DnsProvider::Rfc2136 | DnsProvider::Route53 => {

@@ -5,12 +5,12 @@
 //! user. What does is in the cluster's own namespace: its PodMonitor, and a PrometheusRule with its sizes, which the
 //! alerts compare with.
 
-mod alerts;
+pub mod alerts;
 mod dashboards;
 pub mod kinds;
-mod pod_monitor;
+pub mod pod_monitor;
 pub mod selectors;
-mod sizes;
+pub mod sizes;
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ use kinds::{API_VERSION, PROMETHEUS_RULE};
 pub static COMPONENT: Component = Component {
     kinds: &kinds::KINDS,
     is_installed: |extras| extras.monitoring,
-    in_fleet: |fleet, _| in_fleet(fleet),
+    in_fleet: |scope| in_fleet(scope.fleet),
     in_cluster,
     consequences: Consequences { rows: ROWS, ..Consequences::NONE },
     ..Component::NONE
@@ -55,13 +55,22 @@ fn in_fleet(fleet: &ResolvedFleet) -> Vec<Manifest> {
         let body = rule(&metadata(ALERTS), &alerts::groups());
         objects.push(fleet_manifest::object(fleet, body));
     }
-    for dashboard in dashboards::all().into_iter().filter(|_| monitoring.dashboards) {
-        let mut body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(dashboard.name)});
-        body["metadata"]["labels"]["grafana_dashboard"] = "1".into();
-        body["data"][format!("{}.json", dashboard.name)] = dashboard.json.to_string().into();
-        objects.push(fleet_manifest::object(fleet, body));
+    if monitoring.dashboards {
+        objects.extend(dashboards(fleet, namespace, &json!(monitoring.labels)));
     }
     objects
+}
+
+/// The dashboards as ConfigMaps, which Grafana finds by their label.
+pub fn dashboards(fleet: &ResolvedFleet, namespace: &str, labels: &Value) -> Vec<Manifest> {
+    let map = |dashboard: dashboards::Dashboard| {
+        let metadata = json!({"name": dashboard.name, "namespace": namespace, "labels": labels});
+        let mut body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+        body["metadata"]["labels"]["grafana_dashboard"] = "1".into();
+        body["data"][format!("{}.json", dashboard.name)] = dashboard.json.to_string().into();
+        fleet_manifest::object(fleet, body)
+    };
+    dashboards::all().into_iter().map(map).collect()
 }
 
 fn rule(metadata: &Value, groups: &Value) -> Value {
@@ -69,15 +78,17 @@ fn rule(metadata: &Value, groups: &Value) -> Value {
 }
 
 fn in_cluster(cluster: &ResolvedCluster, config: &Config) -> Option<ClusterPart> {
-    let monitoring = cluster.fleet_spec.advanced_config.prometheus()?;
+    let fleet = &cluster.fleet_spec.advanced_config;
+    if !fleet.is_read() {
+        return None;
+    }
     let mut objects = Vec::new();
     let operations = cluster.spec.advanced_config.operations;
     let is_read = operations.metrics || operations.kafka_exporter;
-    if is_read {
-        objects.push(pod_monitor::pod_monitor(cluster, monitoring));
-    }
-    if monitoring.alerts || monitoring.dashboards {
-        objects.push(sizes::rule(cluster, monitoring, &config.units));
+    if let Some(existing) = fleet.prometheus() {
+        objects.extend(is_read.then(|| pod_monitor::pod_monitor(cluster, existing)));
+        let is_compared = existing.alerts || existing.dashboards;
+        objects.extend(is_compared.then(|| sizes::rule(cluster, existing, &config.units)));
     }
     let metrics_ports = if is_read { pod_monitor::operator_ports(cluster) } else { Vec::new() };
     Some(ClusterPart {

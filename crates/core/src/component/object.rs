@@ -60,6 +60,8 @@ pub enum SecretEncoding {
     Raw,
     /// A private key, converted to unencrypted PKCS#8 in PEM, the only form that Strimzi reads.
     Pkcs8,
+    /// A password, converted to the web configuration of Prometheus with its bcrypt hash.
+    PrometheusLogin,
 }
 
 impl SecretSlot {

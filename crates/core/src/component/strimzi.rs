@@ -18,7 +18,7 @@ use crate::config::OperatorsConfig;
 pub static COMPONENT: Component = Component {
     kinds: &kinds::KINDS,
     is_installed: |extras| extras.operator,
-    in_fleet: |fleet, config| operator(fleet, &config.operators),
+    in_fleet: |scope| operator(scope.fleet, &scope.config.operators),
     observe: |wanted, read, seen| seen.operator = read::Operators::of(read).of_any(wanted),
     objects: &[
         ObjectFacts { kind: "CustomResourceDefinition", stage: Stage::Namespace, ..ObjectFacts::NONE },

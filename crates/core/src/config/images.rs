@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::TieredStorageConfig;
+use super::operators::{is_image_prefix, is_sha256};
+use super::release::is_allowed;
 
 /// Which container images the nodes of fleets pull for what Streamfleet itself renders, and from where. `plan` names
 /// the images of what it applies, the operator's own included; those of Kafka are the operator's choice.
@@ -17,34 +19,33 @@ pub struct ImagesConfig {
     /// The image of Apicurio Registry 3.3, by digest. Without it, no cluster can have a `schema_registry`.
     #[schemars(regex(pattern = r"^[a-z0-9][-a-z0-9.:/_]*@sha256:[0-9a-f]{64}$"), example = &"quay.io/apicurio/apicurio-registry@sha256:0000000000000000000000000000000000000000000000000000000000000000")]
     pub schema_registry: Option<String>,
+    /// The image of Prometheus 3.3 or newer, by digest. Without it, no fleet can have `prometheus: own`.
+    #[schemars(regex(pattern = r"^[a-z0-9][-a-z0-9.:/_]*@sha256:[0-9a-f]{64}$"), example = &"quay.io/prometheus/prometheus@sha256:0000000000000000000000000000000000000000000000000000000000000000")]
+    pub prometheus: Option<String>,
 }
 
 impl ImagesConfig {
     /// Returns an error for the first key with an invalid value.
     pub(super) fn out_of_bounds(&self, tiered_storage: &TieredStorageConfig) -> Option<String> {
-        let is_prefix = |prefix: &String| prefix.len() > 1 && prefix.ends_with('/');
-        if !self.allowed_prefixes.iter().all(is_prefix) {
+        if !self.allowed_prefixes.iter().all(|it| is_image_prefix(it)) {
             return Some(
                 "`images.allowed_prefixes` must list prefixes of image names, each up to a slash: \
                  `registry.example.com/mirror/`"
                     .to_owned(),
             );
         }
-        if self.schema_registry.as_deref().is_some_and(|image| !is_pinned(image)) {
-            return Some(
-                "`images.schema_registry` must name the image by its digest: `REGISTRY/NAME@sha256:` and 64 hexadecimal \
-                 digits in lower case"
-                    .to_owned(),
-            );
+        let own =
+            [("images.schema_registry", &self.schema_registry), ("images.prometheus", &self.prometheus)];
+        let floating = own.iter().find(|(_, image)| image.as_deref().is_some_and(|image| !is_pinned(image)));
+        if let Some((key, _)) = floating {
+            return Some(format!(
+                "`{key}` must name the image by its digest: `REGISTRY/NAME@sha256:` and 64 hexadecimal digits in lower case"
+            ));
         }
-        let named = [
-            ("images.schema_registry", &self.schema_registry),
-            ("tiered_storage.plugin_image", &tiered_storage.plugin_image),
-        ];
-        let is_allowed = |image: &str| {
-            self.allowed_prefixes.is_empty() || self.allowed_prefixes.iter().any(|it| image.starts_with(it))
-        };
-        let mut named = named.into_iter().filter_map(|(key, image)| Some((key, image.as_deref()?)));
+        let named = own.into_iter().chain([("tiered_storage.plugin_image", &tiered_storage.plugin_image)]);
+        let is_allowed =
+            |image: &str| self.allowed_prefixes.is_empty() || is_allowed(image, &self.allowed_prefixes);
+        let mut named = named.filter_map(|(key, image)| Some((key, image.as_deref()?)));
         named.find(|(_, image)| !is_allowed(image)).map(|(key, image)| {
             format!(
                 "`{key}` is `{image}`, which begins with none of `images.allowed_prefixes`: {}",
@@ -57,10 +58,9 @@ impl ImagesConfig {
 /// Whether an image is named by its digest.
 fn is_pinned(image: &str) -> bool {
     let Some((name, digest)) = image.split_once("@sha256:") else { return false };
-    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.:/_".contains(&byte);
     let starts = name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
-    starts && name.bytes().all(is_plain) && digest.len() == 64 && digest.bytes().all(is_hex)
+    starts && name.bytes().all(is_plain) && is_sha256(digest)
 }
 
 #[cfg(test)]
@@ -73,6 +73,7 @@ mod tests {
         let config = |prefixes: &[&str], image: &str| ImagesConfig {
             allowed_prefixes: prefixes.iter().map(|&it| it.to_owned()).collect(),
             schema_registry: Some(image.to_owned()),
+            prometheus: None,
         };
         let fault = |prefixes: &[&str], image: &str, plugin: Option<&str>| {
             let plugin_image = plugin.map(str::to_owned);

@@ -32,8 +32,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::catalog::{
-    Absence, Approval, Catalog, ClusterDomain, Deletion, Gauge, Hold, Recorded, RecordedObject,
-    ResolvedCluster, ResolvedFleet, ResolvedSecret, Resource, ResourceStatus, SecretMark, Status, versions,
+    Absence, Approval, Catalog, Deletion, Gauge, Hold, Recorded, RecordedObject, ResolvedCluster,
+    ResolvedDomain, ResolvedFleet, ResolvedSecret, Resource, ResourceStatus, SecretMark, Status, versions,
 };
 use crate::component::health::{Judgement, Outputs};
 use crate::config::{CertificateRenewal, Mode};
@@ -236,6 +236,7 @@ impl Lab {
         let gauge = |limit| Gauge { before: 1, after: 2, limit: Some(limit) };
         let fleets = self.resources.values().filter_map(|resource| match &resource.spec {
             Spec::Fleet(spec) => Some(ResolvedFleet {
+                own_prometheus: None,
                 key: fleet_of(spec.identifier.as_str()),
                 spec: Arc::new(spec.clone()),
                 domain: None,

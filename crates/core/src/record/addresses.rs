@@ -41,8 +41,12 @@ impl AddressInputs<'_> {
         self.of_fleet("logs")
     }
 
-    pub fn metrics(&self, fleet: &Fleet) -> Address {
+    /// `prometheus` is the host name of the fleet's own.
+    pub fn metrics(&self, fleet: &Fleet, prometheus: Option<String>) -> Address {
         self.applied()?;
+        if let Some(host) = prometheus {
+            return Ok(format!("https://{host}"));
+        }
         federates(fleet)?;
         self.of_fleet("metrics")
     }

@@ -64,8 +64,9 @@ pub struct FleetOutputs {
     kubeconfig: Option<String>,
     /// The kubeconfig as text. Always null, as `kubeconfig` is.
     kubeconfig_str: Option<String>,
-    /// The address of the metrics of the fleet's clusters, as Prometheus' text. Null before the fleet is applied,
-    /// unless `advanced_config.monitoring.federate` is true and the settings have a full URL as `api.base_url`.
+    /// The address of the fleet's own Prometheus; or of the metrics of its clusters, as Prometheus' text. Null before the
+    /// fleet is applied, unless `advanced_config.monitoring.prometheus` is `own`, or `advanced_config.monitoring.federate`
+    /// is true and the settings have a full URL as `api.base_url`.
     pub metrics_endpoint: Option<String>,
     /// The address of the fleet's cost: `GET` it with `from` and `to`. Null before the fleet is applied, and unless
     /// the settings have `[prices]` and a full URL as `api.base_url`.

@@ -16,8 +16,9 @@ use crate::spec::{
 };
 
 /// The fields that contain a secret: kind, name, and JSON pointer in the document.
-pub const SECRET_FIELDS: [(Kind, &str, &str); 4] = [
+pub const SECRET_FIELDS: [(Kind, &str, &str); 5] = [
     (Kind::Fleet, "kubeconfig", "/advanced_config/kubeconfig"),
+    (Kind::Fleet, "prometheus_password", "/advanced_config/monitoring/own/password"),
     (Kind::BaseDomain, "tls_key", "/tls_key"),
     (Kind::CloudAccount, "credentials", "/credentials"),
     (Kind::User, "password", "/password"),
@@ -60,7 +61,10 @@ impl Spec {
             Spec::BaseDomain(domain) => domain.tls_key.iter().map(|secret| ("tls_key", secret)).collect(),
             Spec::CloudAccount(account) => vec![("credentials", &account.credentials)],
             Spec::Fleet(fleet) => {
-                fleet.advanced_config.kubeconfig.iter().map(|secret| ("kubeconfig", secret)).collect()
+                let config = &fleet.advanced_config;
+                let own = config.monitoring.iter().filter_map(|monitoring| monitoring.own.as_ref());
+                let own = own.map(|own| ("prometheus_password", &own.password));
+                config.kubeconfig.iter().map(|secret| ("kubeconfig", secret)).chain(own).collect()
             }
             Spec::User(user) => user.password.iter().map(|secret| ("password", secret)).collect(),
             Spec::Organization(_) | Spec::IdentityProvider(_) | Spec::Cluster(_) | Spec::Topic(_) => {

@@ -162,7 +162,7 @@ pub enum Reachability {
 }
 
 /// How the metrics of a fleet's clusters are read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Monitoring {
     /// Pass on the metrics of brokers and controllers by the API, at the `metrics_endpoint` of the fleet and of its
@@ -173,6 +173,9 @@ pub struct Monitoring {
     /// Whether a Prometheus on the Kubernetes cluster reads the metrics of the fleet's clusters.
     #[serde(default)]
     pub prometheus: Prometheus,
+    /// The Prometheus of a fleet with `prometheus: own`; required there, and not allowed otherwise.
+    #[serde(default)]
+    pub own: Option<OwnPrometheus>,
     /// Labels for the PodMonitors, PrometheusRules and dashboards, by which your Prometheus and Grafana select
     /// them.
     #[serde(default)]
@@ -204,6 +207,38 @@ pub enum Prometheus {
     /// One of the Prometheus operator, which you run yourself. Streamfleet writes the objects that tell it what to
     /// read. The user of the fleet's kubeconfig needs more rights: `streamfleet role --monitoring`.
     Existing,
+    /// One that Streamfleet runs, at `metrics--FLEET` below the fleet's domain, with TLS and a login. The settings have to
+    /// name its image. The user of the fleet's kubeconfig needs more rights: `streamfleet role --prometheus`.
+    Own,
+}
+
+/// The Prometheus that Streamfleet runs on a fleet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OwnPrometheus {
+    /// The password of its only user, `prometheus`: 12 to 72 bytes.
+    pub password: SecretValue,
+    /// How many days of metrics it keeps, as far as its disk has room for them.
+    #[serde(default = "OwnPrometheus::default_retention")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub retention_days: u32,
+    /// The size of its disk, in GiB. It can't change.
+    #[serde(default = "OwnPrometheus::default_disk")]
+    #[schemars(range(min = 1, max = 16_384))]
+    pub disk_gib: u32,
+    /// Give it a private load balancer. Behind a Gateway, that is a setting of the Gateway.
+    #[serde(default)]
+    pub private: bool,
+}
+
+impl OwnPrometheus {
+    fn default_retention() -> u32 {
+        15
+    }
+
+    fn default_disk() -> u32 {
+        50
+    }
 }
 
 impl FleetAdvancedConfig {
@@ -215,6 +250,18 @@ impl FleetAdvancedConfig {
     /// What a Prometheus on the Kubernetes cluster is given, if there is one.
     pub fn prometheus(&self) -> Option<&Monitoring> {
         self.monitoring.as_ref().filter(|monitoring| monitoring.prometheus == Prometheus::Existing)
+    }
+
+    /// The Prometheus that Streamfleet runs, if it runs one.
+    pub fn own_prometheus(&self) -> Option<&OwnPrometheus> {
+        let monitoring =
+            self.monitoring.as_ref().filter(|monitoring| monitoring.prometheus == Prometheus::Own)?;
+        monitoring.own.as_ref()
+    }
+
+    /// Whether any Prometheus reads the metrics of its clusters.
+    pub fn is_read(&self) -> bool {
+        self.monitoring.as_ref().is_some_and(|monitoring| monitoring.prometheus != Prometheus::None)
     }
 }
 

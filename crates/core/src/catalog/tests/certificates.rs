@@ -97,6 +97,32 @@ fn a_new_cluster_must_be_covered_by_an_applied_certificate() {
 }
 
 #[test]
+fn a_fleets_own_prometheus_must_be_covered_and_have_a_name_that_fits() {
+    let own = |domain: &str| {
+        let mut world = World::new();
+        world.config.images.prometheus = Some(format!("a@sha256:{}", "0".repeat(64)));
+        world.put("acme/base.yaml", &base("acme", "eu", domain));
+        let monitoring = "monitoring: {prometheus: own, own: {password: long enough for it}}";
+        let advanced = format!("advanced_config: {{{monitoring}}}\nmax_tenants");
+        world.edit("acme/base.yaml", "max_tenants", &advanced);
+        world
+    };
+    own("k.acme.com").check("");
+    let mut world = own("k.acme.com");
+    world.edit("acme/base.yaml", "$*.k.acme.com", "$orders.k.acme.com");
+    world.check(
+        "error certificate-names acme/base.yaml:13 [an address without a certificate] the certificate of `k.acme.com` doesn't cover `metrics--eu.k.acme.com`
+         = use one for `*.k.acme.com`, which covers all clusters and brokers of the domain
+         held fleet acme/eu: invalid (1)
+         held cluster acme/orders: waits for fleet acme/eu",
+    );
+    let parts = ["a".repeat(60), "b".repeat(60), "c".repeat(60), "d".repeat(52)];
+    let problems = own(&format!("{}.acme.com", parts.join("."))).resolve().problems;
+    let said: Vec<&str> = problems.iter().map(|problem| &*problem.message).collect();
+    assert_eq!(said, ["the Prometheus of `eu` would have host names that are too long for DNS"]);
+}
+
+#[test]
 fn what_is_wrong_with_a_certificate_or_its_key_is_told_where_it_stands() {
     for (from, to, line) in
         [("tls_cert: $*.k.acme.com", "tls_cert: x", 4), ("tls_key: $key", "tls_key: x", 5)]

@@ -7,7 +7,10 @@ fn a_sound_tree_has_no_problem_and_renders() {
     world.check("");
     let catalog = world.resolve();
     let cluster = catalog.clusters.values().next().unwrap();
-    assert_eq!(cluster.domain.as_ref().unwrap().bootstrap_host, "orders.k.acme.com");
+    assert_eq!(
+        cluster.domain.as_ref().unwrap().bootstrap_host(&cluster.spec.identifier),
+        "orders.k.acme.com"
+    );
     assert_eq!(cluster.identity_provider.as_ref().unwrap().identifier.as_str(), "acme-sso");
     assert_eq!((cluster.namespace.as_str(), cluster.spec.units()), ("kafka-acme--orders", 1));
     world.apply().check("");

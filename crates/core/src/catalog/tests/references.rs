@@ -131,7 +131,9 @@ fn a_fleet_names_its_domain_as_submitted_or_as_derived() {
         world.edit("acme/base.yaml", "\ndomain: k.acme.com\ntenancy", &format!("\ndomain: {name}\ntenancy"));
         world.edit("acme/orders.yaml", "  version", "  cluster_access: External\n  version");
         world.check("");
-        let host = world.resolve().clusters.values().next().unwrap().domain.clone().unwrap().bootstrap_host;
+        let catalog = world.resolve();
+        let cluster = catalog.clusters.values().next().unwrap();
+        let host = cluster.domain.as_ref().unwrap().bootstrap_host(&cluster.spec.identifier);
         assert_eq!(host, "orders.acme.k.acme.com");
     }
 }

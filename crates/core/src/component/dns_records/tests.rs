@@ -6,6 +6,10 @@ fn named() -> ResolvedCluster {
     with_domain(cluster(json!({"advanced_config": {"cluster_access": "External"}})), DnsProvider::Rfc2136)
 }
 
+fn resource(cluster: &ResolvedCluster) -> NamedResource<'_> {
+    NamedResource::of_cluster(cluster).unwrap()
+}
+
 fn leads(last: u8) -> HostRecords {
     HostRecords { addresses: [IpAddr::from([192, 0, 2, last])].into(), alias: None }
 }
@@ -28,10 +32,11 @@ fn only_a_clusters_own_names_get_records() {
         "www.example.com",
     ];
     let found: FoundHosts = names.map(|name| (name.to_owned(), leads(1))).into();
-    let made: Vec<String> = records(&cluster, &found).into_iter().map(|it| it.key.name).collect();
+    let made = resource(&cluster).records(&found).into_iter().map(|it| it.key.name);
+    let made: Vec<String> = made.collect();
     assert_eq!(made, ["broker-0--orders.k.example.com", "broker-12--orders.k.example.com", BOOTSTRAP]);
     let external = with_domain(cluster_of_external_dns(), DnsProvider::ExternalDns);
-    assert!(records(&external, &found).is_empty());
+    assert!(NamedResource::of_cluster(&external).is_none());
 }
 
 fn cluster_of_external_dns() -> ResolvedCluster {
@@ -42,7 +47,7 @@ fn cluster_of_external_dns() -> ResolvedCluster {
 fn a_record_says_where_its_name_leads() {
     let cluster = named();
     let found: FoundHosts = [(BOOTSTRAP.to_owned(), leads(7))].into();
-    let body = records(&cluster, &found)[0].body.value();
+    let body = resource(&cluster).records(&found)[0].body.value();
     assert_eq!(body["spec"], json!({"zone": "example.com", "addresses": ["192.0.2.7"]}));
     assert_eq!(HostRecords::of_body(&body), leads(7));
     let alias = HostRecords { alias: Some("lb.example.net".to_owned()), ..HostRecords::default() };
@@ -53,10 +58,11 @@ fn a_record_says_where_its_name_leads() {
 #[test]
 fn a_record_stays_while_it_is_not_known_where_its_name_leads() {
     let cluster = named();
+    let resource = resource(&cluster);
     let keys = [BOOTSTRAP, BROKER, "broker-7--orders.k.example.com", "orders.old.example.com"]
-        .map(|it| key(&cluster, it));
+        .map(|it| resource.record_key(it));
     let kept = |found: Option<&FoundHosts>| {
-        let kept = undecided(&cluster, found, keys.iter());
+        let kept = resource.undecided(found, keys.iter());
         kept.into_iter().map(|key| key.name).collect::<Vec<_>>()
     };
     let own = ["broker-0--orders.k.example.com", "broker-7--orders.k.example.com", BOOTSTRAP];
@@ -87,14 +93,15 @@ fn what_a_tenants_cluster_says_is_bounded() {
 
 #[test]
 fn behind_a_gateway_all_names_lead_to_it() {
+    let cluster = named();
     let gateway = json!({"status": {"addresses": [{"type": "IPAddress", "value": "192.0.2.9"}]}});
     let nodes = [json!({"status": {"nodeIds": [0, 1]}}), json!({"status": {"nodeIds": [1000]}}), json!({})];
-    let found = of_nodes(&named(), nodes.iter(), &of_gateway(&gateway));
+    let found = resource(&cluster).behind(&of_gateway(&gateway), nodes.iter());
     assert_eq!(found.keys().collect::<Vec<_>>(), [BROKER, "broker-1--orders.k.example.com", BOOTSTRAP]);
     assert!(found.values().all(|it| *it == leads(9)));
     let named = json!({"status": {"addresses": [{"type": "Hostname", "value": "gw.example.net"}]}});
     assert_eq!(of_gateway(&named).alias.as_deref(), Some("gw.example.net"));
     assert!(of_gateway(&json!({})).is_empty());
     // While no broker is known, nothing is, so that no record is deleted.
-    assert!(of_nodes(&self::named(), [json!({})].iter(), &leads(9)).is_empty());
+    assert!(resource(&cluster).behind(&leads(9), [json!({})].iter()).is_empty());
 }

@@ -23,7 +23,7 @@ pub fn clients(cluster: &ResolvedCluster) -> ClientAccess {
     let internal = internal.then(|| inside(cluster, INTERNAL, INTERNAL_PORT, login(cluster)));
     let external = load_balancers::external_domain(cluster).map(|domain| Endpoint {
         listener: EXTERNAL,
-        address: format!("{}:{}", domain.bootstrap_host, external_port(cluster)),
+        address: format!("{}:{}", domain.bootstrap_host(&cluster.spec.identifier), external_port(cluster)),
         login: login(cluster),
         trust: ServerTrust::BaseDomain,
     });

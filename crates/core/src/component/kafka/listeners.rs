@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::endpoints::{self, ADMIN, BROKERS, EXTERNAL, INTERNAL};
 use super::{KafkaContext, oauth, tls_secret};
-use crate::catalog::{ClusterDomain, ResolvedCluster};
+use crate::catalog::{ResolvedCluster, ResolvedDomain};
 use crate::component::Login;
 use crate::component::{gateway, load_balancers};
 use crate::spec::Exposure;
@@ -32,7 +32,7 @@ fn internal(context: &KafkaContext) -> Value {
     listener(INTERNAL, INTERNAL_PORT, "internal", client_authentication(context), limits(context))
 }
 
-fn external(context: &KafkaContext, domain: &ClusterDomain) -> Value {
+fn external(context: &KafkaContext, domain: &ResolvedDomain) -> Value {
     let mut configuration = limits(context);
     configuration.insert(
         "brokerCertChainAndKey".to_owned(),
@@ -51,15 +51,16 @@ fn external(context: &KafkaContext, domain: &ClusterDomain) -> Value {
 }
 
 /// A load balancer for the bootstrap address and one for each broker.
-fn load_balancers(context: &KafkaContext, domain: &ClusterDomain) -> Map<String, Value> {
+fn load_balancers(context: &KafkaContext, domain: &ResolvedDomain) -> Map<String, Value> {
     let brokers = broker_hosts(context, domain);
     let annotations = |host: &str| load_balancers::annotations(domain, host, context.private);
+    let bootstrap = domain.bootstrap_host(&context.cluster.spec.identifier);
     object([
         (
             "bootstrap",
             json!({
-                "alternativeNames": [domain.bootstrap_host],
-                "annotations": annotations(&domain.bootstrap_host),
+                "alternativeNames": [bootstrap],
+                "annotations": annotations(&bootstrap),
             }),
         ),
         ("perBrokerAnnotationsTemplate", json!(annotations(&brokers))),
@@ -69,19 +70,17 @@ fn load_balancers(context: &KafkaContext, domain: &ClusterDomain) -> Map<String,
 
 /// A TLSRoute for the bootstrap address and one for each broker, all on the fleet's Gateway. Whether it is
 /// private is a setting of the fleet, not of a cluster.
-fn tls_routes(context: &KafkaContext, domain: &ClusterDomain) -> Map<String, Value> {
+fn tls_routes(context: &KafkaContext, domain: &ResolvedDomain) -> Map<String, Value> {
+    let bootstrap = domain.bootstrap_host(&context.cluster.spec.identifier);
     object([
         ("parentRefs", json!([gateway::parent()])),
-        (
-            "bootstrap",
-            json!({"host": domain.bootstrap_host, "annotations": load_balancers::route_annotations(domain)}),
-        ),
+        ("bootstrap", json!({"host": bootstrap, "annotations": load_balancers::route_annotations(domain)})),
         ("perBrokerAnnotationsTemplate", json!(load_balancers::route_annotations(domain))),
         ("hostTemplate", json!(broker_hosts(context, domain))),
     ])
 }
 
-fn broker_hosts(context: &KafkaContext, domain: &ClusterDomain) -> String {
+fn broker_hosts(context: &KafkaContext, domain: &ResolvedDomain) -> String {
     BROKERS.template(&context.cluster.spec.identifier, &domain.domain)
 }
 

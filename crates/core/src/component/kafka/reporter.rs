@@ -30,7 +30,7 @@ const FURTHER: [&str; 1] = ["kafka_log_logmanager_offlinelogdirectorycount"];
 
 /// Strimzi's own reporter, which needs no list of rules as the JMX exporter does.
 pub(super) fn metrics(context: &KafkaContext) -> Option<Value> {
-    let is_read = context.cluster.fleet_spec.advanced_config.prometheus().is_some();
+    let is_read = context.cluster.fleet_spec.advanced_config.is_read();
     // Without a list the operator chooses, and another version of it may choose otherwise. A list restarts brokers once,
     // so nobody gets one without needing it.
     let list = is_read.then(|| json!({"allowList": allow_list()}));

@@ -15,9 +15,9 @@ const USER_OPERATOR: (&str, u16) = ("healthcheck-uo", 8081);
 const TOPIC_OPERATOR: (&str, u16) = ("healthcheck-to", 8080);
 
 /// Alerts look at five minutes of a counter, which takes several samples.
-const INTERVAL: &str = "30s";
+pub const INTERVAL: &str = "30s";
 /// Kafka Exporter asks the brokers for every group on each scrape.
-const TIMEOUT: &str = "25s";
+pub const TIMEOUT: &str = "25s";
 
 pub fn pod_monitor(cluster: &ResolvedCluster, monitoring: &Monitoring) -> Manifest {
     let mut metadata = labels::metadata(cluster, cluster.spec.identifier.as_str());
@@ -40,6 +40,9 @@ pub fn pod_monitor(cluster: &ResolvedCluster, monitoring: &Monitoring) -> Manife
     });
     manifest::untyped(cluster, &POD_MONITOR, &metadata, spec)
 }
+
+/// The names of all ports with metrics that pods of a cluster may have.
+pub const PORT_NAMES: [&str; 3] = [KAFKA, USER_OPERATOR.0, TOPIC_OPERATOR.0];
 
 /// The ports of the operators' metrics.
 pub fn operator_ports(cluster: &ResolvedCluster) -> Vec<u16> {

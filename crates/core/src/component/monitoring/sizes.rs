@@ -20,10 +20,15 @@ pub const CERTIFICATE: &str = "streamfleet_certificate_expiry_timestamp_seconds"
 pub fn rule(cluster: &ResolvedCluster, monitoring: &Monitoring, units: &UnitCatalogue) -> Manifest {
     let mut metadata = labels::metadata(cluster, cluster.spec.identifier.as_str());
     metadata.labels.get_or_insert_default().extend(monitoring.labels.clone());
+    let group = group("streamfleet-sizes", cluster, units);
+    manifest::untyped(cluster, &PROMETHEUS_RULE, &metadata, json!({"groups": [group]}))
+}
+
+/// The rules that record the sizes of a cluster. In one file, each group has another name.
+pub fn group(name: &str, cluster: &ResolvedCluster, units: &UnitCatalogue) -> Value {
     let rules: Vec<Value> =
         series(cluster, units).into_iter().map(|(name, value)| recorded(cluster, name, value)).collect();
-    let groups = json!([{"name": "streamfleet-sizes", "rules": rules}]);
-    manifest::untyped(cluster, &PROMETHEUS_RULE, &metadata, json!({"groups": groups}))
+    json!({"name": name, "rules": rules})
 }
 
 fn recorded(cluster: &ResolvedCluster, name: &str, value: i64) -> Value {

@@ -101,6 +101,9 @@ fn role_command(look: &PreflightContext, denied: &BTreeSet<&Permission>) -> Stri
     if installs.schema_registry {
         command += " --schema-registry";
     }
+    if installs.prometheus {
+        command += " --prometheus";
+    }
     if let Some(monitoring) = fleet.and_then(|fleet| fleet.advanced_config.prometheus()) {
         command += " --monitoring";
         command.extend(monitoring.namespace.iter().flat_map(|namespace| ["=", namespace]));

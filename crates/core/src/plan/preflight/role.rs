@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 use super::needs::{self, NAMESPACE_ROLE};
 use crate::component::Extras;
 use crate::component::kind::BIND;
-use crate::component::{GATEWAY_NAMESPACE, MONITORING_NAMESPACE, OPERATOR_NAMESPACE};
+use crate::component::{
+    GATEWAY_NAMESPACE, MONITORING_NAMESPACE, OPERATOR_NAMESPACE, PROMETHEUS_ACCOUNT, PROMETHEUS_NAMESPACE,
+};
 
 /// The namespace of the inventory.
 pub const SYSTEM_NAMESPACE: &str = "streamfleet-system";
@@ -23,6 +25,9 @@ pub const SYSTEM_NAMESPACE: &str = "streamfleet-system";
 pub const CLUSTER_NAMESPACES: &str = "kafka-";
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
+/// The ClusterRole of a fleet's own Prometheus.
+const PROMETHEUS_ROLE: &str = "streamfleet-prometheus";
+
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 
 /// The ClusterRoles that Strimzi publishes for its operator and for what the operator runs.
@@ -87,6 +92,26 @@ impl RoleManifests {
         // The policy comes first, so that the rights are never active without it.
         let mut objects = vec![self.policy(), policy_binding];
         objects.extend([role(NAMESPACE_ROLE, within), role(&self.name, everywhere), binding]);
+        if self.extras.prometheus {
+            // It finds pods and their nodes, and asks the kubelet of each node for its disks.
+            let rule = |resources: &[&str], verbs: &[&str]| json!({"apiGroups": [""], "resources": resources, "verbs": verbs});
+            let reads =
+                vec![rule(&["nodes", "pods"], &["get", "list", "watch"]), rule(&["nodes/metrics"], &["get"])];
+            objects.extend([
+                role(PROMETHEUS_ROLE, reads),
+                json!({
+                    "apiVersion": RBAC,
+                    "kind": "ClusterRoleBinding",
+                    "metadata": {"name": PROMETHEUS_ROLE},
+                    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": PROMETHEUS_ROLE},
+                    "subjects": [{
+                        "kind": "ServiceAccount",
+                        "namespace": PROMETHEUS_NAMESPACE,
+                        "name": PROMETHEUS_ACCOUNT,
+                    }],
+                }),
+            ]);
+        }
         objects
     }
 
@@ -168,7 +193,7 @@ impl RoleManifests {
 
     fn namespaced(&self) -> String {
         // Only the operator's pods run there, and schema registries.
-        let mut others = vec!["/serviceaccounts"];
+        let mut others = vec!["/serviceaccounts", "apps/statefulsets"];
         if !self.extras.schema_registry {
             others.insert(0, "apps/deployments");
         }
@@ -241,12 +266,15 @@ impl RoleManifests {
             "rbac.authorization.k8s.io/rolebindings",
         ];
         const GATEWAY: &[&str] = &["gateway.networking.k8s.io/gateways"];
+        // Whatever else is there is allowed in the namespaces of clusters, too.
+        const PROMETHEUS: &[&str] = &["/serviceaccounts", "apps/statefulsets"];
         const MONITORING: &[&str] = &["/configmaps", "monitoring.coreos.com/prometheusrules"];
         let operator = self.extras.operator.then_some((OPERATOR_NAMESPACE, OPERATOR));
         let gateway = self.extras.gateway.then_some((GATEWAY_NAMESPACE, GATEWAY));
         let monitoring = self.monitoring.as_deref().unwrap_or(MONITORING_NAMESPACE);
         let monitoring = self.extras.monitoring.then_some((monitoring, MONITORING));
-        operator.into_iter().chain(gateway).chain(monitoring)
+        let prometheus = self.extras.prometheus.then_some((PROMETHEUS_NAMESPACE, PROMETHEUS));
+        operator.into_iter().chain(gateway).chain(monitoring).chain(prometheus)
     }
 }
 

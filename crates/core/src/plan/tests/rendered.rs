@@ -14,12 +14,11 @@ impl Lab {
             let fleet = key(&format!("Fleet/acme/{}", spec.infrastructure));
             let Spec::Fleet(fleet_spec) = &self.resources.get(&fleet)?.spec else { return None };
             let domain = domain?;
-            let used = ClusterDomain {
+            let used = ResolvedDomain {
                 key: domain.key.clone(),
                 domain: "k.example.com".parse().unwrap(),
                 dns_provider: crate::spec::DnsProvider::None,
                 zone: "k.example.com".parse().unwrap(),
-                bootstrap_host: format!("{}.k.example.com", spec.identifier),
                 tls_cert: "…".into(),
                 tls_key: domain.secrets["tls_key"].clone(),
             };

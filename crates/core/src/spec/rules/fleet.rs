@@ -65,12 +65,58 @@ impl Rules<'_> {
             }
         }
         if let Some(monitoring) = &config.monitoring {
-            self.monitoring(monitoring);
+            self.monitoring(fleet, monitoring);
         }
     }
 
-    fn monitoring(&mut self, monitoring: &Monitoring) {
+    fn monitoring(&mut self, fleet: &Fleet, monitoring: &Monitoring) {
         const AT: &str = "/advanced_config/monitoring";
+        let is_own = monitoring.prometheus == Prometheus::Own;
+        if is_own && monitoring.own.is_none() {
+            self.refuse(
+                &format!("{AT}/prometheus"),
+                "missing-key",
+                "`prometheus: own` needs `monitoring.own`, with the password of its user",
+                "add `own` with a `password`: `streamfleet secret encrypt` makes one that may be in the file",
+            );
+        }
+        if is_own && fleet.domain.is_none() {
+            self.refuse(
+                &format!("{AT}/prometheus"),
+                "missing-key",
+                "`prometheus: own` needs `domain`, which contains its address",
+                "add `domain` to the fleet",
+            );
+        }
+        if !is_own && monitoring.own.is_some() {
+            self.refuse(
+                &format!("{AT}/own"),
+                "no-effect",
+                "`monitoring.own` has no effect without `prometheus: own`",
+                "remove it, or set `prometheus: own` to have a Prometheus run on the fleet",
+            );
+        }
+        for field in ["labels", "namespace"].iter().filter(|_| is_own) {
+            let place = format!("{AT}/{field}");
+            if self.is_given(&place) {
+                self.refuse(
+                    &place,
+                    "no-effect",
+                    format!("`monitoring.{field}` has no effect with `prometheus: own`"),
+                    format!("remove `{field}`"),
+                );
+            }
+        }
+        if fleet.advanced_config.exposure == Exposure::TlsRoute
+            && monitoring.own.as_ref().is_some_and(|own| own.private)
+        {
+            self.refuse(
+                &format!("{AT}/own/private"),
+                "no-effect",
+                "`own.private` has no effect behind a Gateway",
+                "remove it; `gateway.private` says whether the Gateway is private",
+            );
+        }
         if monitoring.prometheus == Prometheus::None {
             for field in ["labels", "namespace", "dashboards", "alerts"] {
                 let place = format!("{AT}/{field}");

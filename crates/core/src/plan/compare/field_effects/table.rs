@@ -227,6 +227,20 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Fleet, "advanced_config.monitoring.prometheus", Becomes("none"), RollingRestart, "brokers and controllers with \
         metrics restart one by one, with the metrics that the operator chooses; what Prometheus reads, alerts and \
         dashboards are deleted"),
+    row(Fleet, "advanced_config.monitoring.prometheus", Becomes("own"), RollingRestart, "brokers and controllers with \
+        metrics restart one by one, with the metrics that alerts need, unless a Prometheus reads them already; the fleet gets \
+        a Prometheus, with a disk, at a name of its own"),
+    row(Fleet, "advanced_config.monitoring.own.password", Changes, InPlace, "whoever reads Prometheus needs the new password, \
+        within two minutes"),
+    row(Fleet, "advanced_config.monitoring.own.retention_days", Up, InPlace, "Prometheus restarts, and keeps metrics for \
+        longer, as far as its disk has room for them"),
+    row(Fleet, "advanced_config.monitoring.own.retention_days", Down, InPlace, "Prometheus restarts, and deletes the metrics \
+        that are older"),
+    row(Fleet, "advanced_config.monitoring.own.disk_gib", Changes, Refused, "the disk of Prometheus can't change"),
+    row(Fleet, "advanced_config.monitoring.own.private", On, InPlace, "the load balancer of Prometheus becomes private if the \
+        cloud's controller changes an existing one"),
+    row(Fleet, "advanced_config.monitoring.own.private", Off, InPlace, "the load balancer of Prometheus becomes public if the \
+        cloud's controller changes an existing one: anyone who can reach it can try to log in"),
     row(Fleet, "advanced_config.monitoring.labels", Changes, NoOp, "the objects for Prometheus and Grafana get other \
         labels; clients notice nothing"),
     row(Fleet, "advanced_config.monitoring.namespace", Changes, InPlace, "alerts and dashboards move to another namespace; \

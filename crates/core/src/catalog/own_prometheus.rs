@@ -1,0 +1,46 @@
+//! Checks of fleets with a Prometheus of their own, against the settings and the base domain.
+
+use crate::catalog::draft::{CatalogDraft, CatalogFinding};
+use crate::catalog::{certificates, hosts};
+use crate::names::Kind;
+use crate::problem::Problem;
+use crate::spec::certificate::Certificate;
+use crate::spec::{Fleet, Spec};
+
+const PROMETHEUS: &str = "/advanced_config/monitoring/prometheus";
+
+pub(super) fn check(draft: &mut CatalogDraft) {
+    for document in draft.documents_of(Kind::Fleet) {
+        let Spec::Fleet(fleet) = &document.spec else { continue };
+        if fleet.advanced_config.own_prometheus().is_none() {
+            continue;
+        }
+        let findings = [without_image(draft), unusable_name(draft, fleet)];
+        draft.refuse(document, findings.into_iter().flatten());
+    }
+}
+
+fn without_image(draft: &CatalogDraft) -> Option<CatalogFinding> {
+    let message = "the settings of the installation name no image of Prometheus";
+    draft.config.images.prometheus.is_none().then(|| {
+        let problem = Problem::error("prometheus-without-image", message).hint(
+            "have the administrators of the installation set `images.prometheus`, or use a Prometheus that is there",
+        );
+        CatalogFinding::new(PROMETHEUS, "", problem)
+    })
+}
+
+/// A base domain without a certificate gets one, and Prometheus waits for it.
+fn unusable_name(draft: &CatalogDraft, fleet: &Fleet) -> Option<CatalogFinding> {
+    let key = draft.find_domain(&fleet.organization, fleet.domain.as_ref()?)?;
+    let domain = key.name.parse().ok()?;
+    let host = hosts::of_prometheus(&fleet.identifier, &domain);
+    if let Some(problem) = hosts::overlong("Prometheus", &fleet.identifier, &host) {
+        return Some(CatalogFinding::new("/identifier", "too long with its domain", problem));
+    }
+    let Spec::BaseDomain(spec) = &draft.usable(&key)?.spec else { return None };
+    let certificate = Certificate::parse(spec.tls_cert.as_deref()?, None).ok()?;
+    let problem = certificates::uncovered(&host, &domain);
+    (!certificate.covers(&host))
+        .then(|| CatalogFinding::new(PROMETHEUS, "an address without a certificate", problem))
+}

@@ -1,0 +1,144 @@
+//! A Prometheus of Streamfleet's own, for a fleet that has none: it reads the fleet's clusters, judges the alerts, and is
+//! reached by a name of its own over TLS, with a login.
+//!
+//! It finds pods by itself, so that its configuration doesn't change with the clusters. Their sizes do, in a file of rules
+//! that it reads anew by itself, and so do the certificate and the login: nothing of that restarts it.
+
+mod configuration;
+mod exposure;
+pub mod kinds;
+mod login;
+mod server;
+
+use std::borrow::Cow;
+
+use serde_json::json;
+
+use crate::catalog::{ResolvedFleet, ResolvedPrometheus, of_prometheus};
+use crate::component::Verdict::InPlace;
+use crate::component::consequence::*;
+use crate::component::{
+    Component, FleetScope, Manifest, ObjectFacts, Size, Stage, fleet_manifest, monitoring,
+};
+use crate::names::tenths;
+use crate::render::METRICS_READER;
+use crate::spec::OwnPrometheus;
+pub use login::web_configuration;
+
+pub static COMPONENT: Component = Component {
+    kinds: &kinds::KINDS,
+    is_installed: |extras| extras.prometheus,
+    in_fleet,
+    services: Some(kinds::SELECTOR),
+    objects: &[ObjectFacts {
+        kind: "StatefulSet",
+        stage: Stage::Operator,
+        size: server::size,
+        images: server::images,
+        ..ObjectFacts::NONE
+    }],
+    consequences: Consequences { rows: ROWS, created, ..Consequences::NONE },
+    ..Component::NONE
+};
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    Row { kind: "StatefulSet", of: ObjectFilter::Namespace(NAMESPACE), path: "/spec/volumeClaimTemplates/**", when: CHANGES,
+        outcome: RowVerdict::Refuses(DISK) },
+    of_ours("StatefulSet", "/spec/template/**", CHANGES, "Prometheus restarts: for a minute or two it reads no metrics and \
+        judges no alerts"),
+    of_ours("StatefulSet", "", DELETED, "Prometheus is removed, and with it the alerts. The disk with its metrics stays: \
+        delete it by hand if you mean to"),
+    of_ours("ConfigMap", "/data/**", CHANGES, "Prometheus follows other rules; clients notice nothing"),
+    of_ours("Secret", "/data/web.yml", CHANGES, "whoever reads Prometheus needs the new password, within two minutes"),
+    of_ours("Secret", "/data/**", CHANGES, CERTIFICATE),
+    of_ours("Secret", "", REWRITTEN, "the certificate or the password of Prometheus is put back, within two minutes"),
+    of_ours("Service", "/metadata/annotations/**", CHANGES, "the load balancer of Prometheus gets another name, or becomes \
+        private or public if the cloud's controller changes an existing one"),
+    of_ours("Service", "/spec/type", CHANGES, "Prometheus is found at another address"),
+];
+
+const CERTIFICATE: &str =
+    "Prometheus presents the new certificate within two minutes; its clients notice nothing";
+
+const DISK: [&str; 3] = [
+    "prometheus-disk",
+    "the disk of {object} can't change",
+    "restore `disk_gib` and the storage class; or set `prometheus: none`, apply, delete its disk by hand, and turn it on \
+     again, which loses its metrics",
+];
+
+const fn of_ours(kind: &'static str, path: &'static str, when: DirectionFilter, words: &'static str) -> Row {
+    let outcome = RowVerdict::Does(InPlace, Cow::Borrowed(words));
+    Row { kind, of: ObjectFilter::Namespace(NAMESPACE), path, when, outcome }
+}
+
+/// Its namespace. It holds Secrets, and rights to these are given only in namespaces that begin like those of clusters. No
+/// cluster's is called so: theirs contain `--`.
+pub const NAMESPACE: &str = "kafka-monitoring";
+
+/// The name of all its objects, of its service account, and of the user who reads it.
+pub const NAME: &str = "prometheus";
+
+/// `starts a Prometheus with 0.4 CPUs, 1.1 GiB of memory and a disk of 100 GiB, …`.
+fn created(objects: &[&Manifest]) -> Option<String> {
+    let set = objects.iter().find(|object| object.key.kind == kinds::STATEFUL_SET.kind)?;
+    let Size { cpu_millis, memory_mib, disk_gib, .. } = server::size(&set.body);
+    let (cpus, memory) = (tenths(cpu_millis, 1000), tenths(memory_mib, 1024));
+    Some(format!(
+        "starts a Prometheus with {cpus} CPUs, {memory} GiB of memory and a disk of {disk_gib} GiB, which reads the fleet's \
+         clusters"
+    ))
+}
+
+struct PrometheusContext<'a> {
+    fleet: &'a ResolvedFleet,
+    spec: &'a OwnPrometheus,
+    resolved: &'a ResolvedPrometheus,
+    image: &'a str,
+}
+
+impl<'a> PrometheusContext<'a> {
+    /// `None` for a fleet without one of its own, with one that was refused earlier, or while the first certificate of its
+    /// base domain is awaited.
+    fn new(scope: &FleetScope<'a>) -> Option<Self> {
+        Some(Self {
+            fleet: scope.fleet,
+            spec: scope.fleet.spec.advanced_config.own_prometheus()?,
+            resolved: scope.fleet.own_prometheus.as_ref()?,
+            image: scope.config.images.prometheus.as_deref()?,
+        })
+    }
+
+    fn host(&self) -> String {
+        of_prometheus(&self.fleet.key.fleet, &self.resolved.domain.domain)
+    }
+
+    fn object(&self, api_version: &str, kind: &str, name: &str, mut body: serde_json::Value) -> Manifest {
+        body["apiVersion"] = api_version.into();
+        body["kind"] = kind.into();
+        body["metadata"]["name"] = name.into();
+        body["metadata"]["namespace"] = NAMESPACE.into();
+        body["metadata"]["labels"]["app.kubernetes.io/name"] = NAME.into();
+        fleet_manifest::object(self.fleet, body)
+    }
+}
+
+fn in_fleet(scope: &FleetScope) -> Vec<Manifest> {
+    let Some(context) = PrometheusContext::new(scope) else { return Vec::new() };
+    let (label, value) = METRICS_READER;
+    let labels = json!({label: value});
+    let mut objects = vec![fleet_manifest::labelled_namespace(scope.fleet, NAMESPACE, "restricted", &labels)];
+    objects.extend(configuration::objects(&context, scope));
+    objects.extend(login::secrets(&context));
+    objects.extend(server::objects(&context));
+    objects.extend(exposure::objects(&context));
+    let monitoring = scope.fleet.spec.advanced_config.monitoring.as_ref();
+    if monitoring.is_some_and(|monitoring| monitoring.dashboards) {
+        objects.extend(monitoring::dashboards(scope.fleet, NAMESPACE, &json!({})));
+    }
+    objects
+}
+
+#[cfg(test)]
+mod tests;
