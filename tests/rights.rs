@@ -62,7 +62,7 @@ const MAY_NOT_BIND: &str = "streamfleet may only bind itself to the ClusterRole 
 #[test]
 fn the_rights_that_are_printed_lead_to_no_secret_outside_of_our_namespaces() {
     let plane = ControlPlane::lease();
-    for namespace in ["kube-system", "kafka-prod"] {
+    for namespace in ["kube-system", "kafka-prod", "kafka-monitoring"] {
         if namespace != "kube-system" {
             plane.kubectl(&format!("create namespace {namespace}"), "").expect(0);
         }
@@ -120,12 +120,13 @@ fn leads_nowhere(plane: &ControlPlane, kubeconfig: &str) {
     let unreadable = || {
         refused("get secret treasure --namespace=kube-system", "cannot get resource \"secrets\"");
         refused("get secret treasure --namespace=kafka-prod", "cannot get resource \"secrets\"");
+        refused("get secret treasure --namespace=kafka-monitoring", "cannot get resource \"secrets\"");
         refused("get secrets --all-namespaces", "cannot list resource \"secrets\"");
     };
     unreadable();
 
     // By granting itself rights.
-    for namespace in ["kube-system", "kafka-prod", "default"] {
+    for namespace in ["kube-system", "kafka-prod", "kafka-monitoring", "default"] {
         let mine = binding(namespace, "streamfleet-namespace", USER);
         with(plane, kubeconfig, "create", &mine).expect(1).says(&[MAY_NOT_WRITE]);
     }
@@ -141,11 +142,13 @@ fn leads_nowhere(plane: &ControlPlane, kubeconfig: &str) {
 
     // By claiming or changing a foreign namespace.
     let label = "app.kubernetes.io/managed-by=streamfleet";
-    for namespace in ["kube-system", "kafka-prod", "default"] {
+    for namespace in ["kube-system", "kafka-prod", "kafka-monitoring", "default"] {
         let why = "streamfleet may only write namespaces of its own";
         refused(&format!("label namespace {namespace} {label}"), why);
     }
     refused("delete namespace kafka-prod", "streamfleet may only write namespaces of its own");
+    refused("delete namespace kafka-monitoring", "streamfleet may only write namespaces of its own");
+    refused("create configmap mine --namespace=kafka-monitoring", MAY_NOT_WRITE);
     refused("create configmap mine --namespace=kube-system", MAY_NOT_WRITE);
     refused("create configmap mine --namespace=kafka-prod", MAY_NOT_WRITE);
     with(plane, kubeconfig, "create", &namespace("elsewhere", OURS)).expect(1);

@@ -39,7 +39,8 @@ pub struct Role {
     #[arg(long)]
     schema_registry: bool,
     /// Add the rights to run the Prometheus of a fleet with `prometheus: own` in the namespace `kafka-monitoring`, and a
-    /// ClusterRole for that Prometheus, with which it finds pods and nodes and reads the metrics of the latter.
+    /// ClusterRole for that Prometheus, with which it finds pods and nodes and reads the metrics of the latter. An account with these can run any image
+    /// in that namespace.
     #[arg(long)]
     prometheus: bool,
     /// Add the right to read the logs of pods in the namespaces of clusters, for `streamfleet logs`.

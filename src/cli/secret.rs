@@ -32,7 +32,8 @@ pub enum Secret {
 #[derive(Debug, Args)]
 pub struct Encrypt {
     /// The field and resource that the value is for; the block can't be opened anywhere else. One of
-    /// Fleet/…#kubeconfig, BaseDomain/…#tls_key (named by its derived domain) and CloudAccount/…#credentials.
+    /// Fleet/…#kubeconfig, Fleet/…#monitoring.own.password, BaseDomain/…#tls_key (named by its derived domain),
+    /// CloudAccount/…#credentials and User/…#password.
     #[arg(value_name = "KIND/ORGANIZATION/NAME#FIELD")]
     reference: String,
     #[command(flatten)]
@@ -95,7 +96,8 @@ fn encrypt(verb: &Encrypt, console: &mut Console) -> Result<u8, Failure> {
     let armour = secret::seal(&recipient, &reference, &value)
         .map_err(|error| Failure::of_secret(format!("cannot seal the value for {reference}"), &error))?;
     let block: String = armour.lines().map(|line| format!("    {line}\n")).collect();
-    console.print(&format!("{}:\n  encrypted: |\n{block}", reference.field))?;
+    let key = reference.field.rsplit('.').next().unwrap_or_default();
+    console.print(&format!("{key}:\n  encrypted: |\n{block}"))?;
     Ok(exit::OK)
 }
 
@@ -111,10 +113,16 @@ fn reference(text: &str) -> Result<SecretRef, Failure> {
         _ => name.parse::<Identifier>().map(drop),
     };
     fits.map_err(|error| wrong(error.to_string()))?;
-    match SECRET_FIELDS.iter().find(|(of, _, _)| *of == kind) {
-        Some((_, field, _)) if *field == reference.field => Ok(reference),
-        Some((_, field, _)) => Err(wrong(format!("the secret field of a {} is `{field}`", kind.noun()))),
-        None => Err(wrong(format!("a {} has no secret field", kind.noun()))),
+    let fields = SECRET_FIELDS.iter().filter(|(of, ..)| *of == kind).map(|(_, field, _)| *field);
+    let fields: Vec<&str> = fields.collect();
+    match fields.as_slice() {
+        fields if fields.contains(&&*reference.field) => Ok(reference),
+        [] => Err(wrong(format!("a {} has no secret field", kind.noun()))),
+        [field] => Err(wrong(format!("the secret field of a {} is `{field}`", kind.noun()))),
+        fields => {
+            let fields = fields.join("` and `");
+            Err(wrong(format!("the secret fields of a {} are `{fields}`", kind.noun())))
+        }
     }
 }
 

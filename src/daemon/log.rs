@@ -250,6 +250,7 @@ fn cause_label(cause: &Cause) -> (&'static str, Option<&str>) {
         Cause::Upgrade { .. } => ("upgrade", None),
         Cause::Drift { by } => ("drift", by.as_deref()),
         Cause::Certificate => ("certificate", None),
+        Cause::Clusters => ("clusters", None),
         Cause::Addresses => ("addresses", None),
         Cause::Software { .. } => ("software", None),
     }

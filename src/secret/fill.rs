@@ -10,6 +10,7 @@ use crate::component::web_configuration;
 use crate::names::Identifier;
 use crate::render::{Manifest, SecretEncoding, SecretSlot};
 use crate::spec::certificate::to_pkcs8_pem;
+use crate::spec::one_line;
 
 /// Returns the object with its secrets, in base64 as Kubernetes expects. Send it to the target only.
 ///
@@ -65,13 +66,14 @@ fn fill_slot(slot: &SecretSlot, secrets: &Secrets) -> Result<String, SecretError
     match slot.encoding {
         SecretEncoding::Raw => Ok(STANDARD.encode(value)),
         SecretEncoding::PrometheusLogin => {
-            let hash = bcrypt::hash_with_salt(value, BCRYPT_COST, salt(&slot.fingerprint)).map_err(|_| {
-                SecretError::new(
-                    "bad-password",
-                    format!("{} can't be used as a password of Prometheus", describe(&slot.reference)),
-                    "use one line of 12 to 72 bytes",
-                )
-            })?;
+            let hash = bcrypt::hash_with_salt(one_line(value), BCRYPT_COST, salt(&slot.fingerprint))
+                .map_err(|_| {
+                    SecretError::new(
+                        "bad-password",
+                        format!("{} can't be used as a password of Prometheus", describe(&slot.reference)),
+                        "use one line of 12 to 72 bytes",
+                    )
+                })?;
             Ok(STANDARD.encode(web_configuration(&hash.format_for_version(bcrypt::Version::TwoY))))
         }
         SecretEncoding::Pkcs8 => {
@@ -195,7 +197,7 @@ mod tests {
     fn a_password_becomes_the_same_hash_each_time_and_another_one_elsewhere() {
         let web = |fingerprint: &str| {
             let mark = SecretMark { fingerprint: Some(fingerprint.to_owned()), sealed: None };
-            let secrets = secrets(OpenedSecret::Value { value: "hunter2".into(), mark });
+            let secrets = secrets(OpenedSecret::Value { value: "hunter2\n".into(), mark });
             let filled = fill(&slot(SecretEncoding::PrometheusLogin, fingerprint), &secrets).unwrap();
             let bytes = STANDARD.decode(filled["data"]["a"].as_str().unwrap()).unwrap();
             serde_json::from_slice::<Value>(&bytes).unwrap()

@@ -78,7 +78,8 @@ pub fn wanted(request: &WriteRequest, stands: CurrentDocument<'_>) -> Result<Des
     for (field, pointer, secret) in secrets {
         match secret {
             SecretChange::Stays => {
-                if let Some(written) = stands.written.and_then(|written| written.pointer(pointer)) {
+                let written = stands.written.and_then(|written| written.pointer(pointer));
+                if let Some(written) = written.filter(|_| has_place(&document, pointer)) {
                     put(&mut document, pointer, written.clone());
                 }
             }
@@ -265,6 +266,13 @@ fn derived(organization: &Identifier, submitted: &str, provider: Option<&Value>)
         None => DnsProvider::default(),
     };
     BaseDomain::derive(organization, &submitted.parse().ok()?, provider)
+}
+
+/// Whether a document has the object whose secret this is. A secret goes with an object that a document can be without;
+/// `advanced_config` is none such.
+fn has_place(document: &Value, pointer: &str) -> bool {
+    let parent = pointer.rsplit_once('/').map_or("", |(parent, _)| parent);
+    parent.matches('/').count() < 2 || document.pointer(parent).is_some_and(Value::is_object)
 }
 
 enum SecretChange {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::gateway::{route, with_gateways};
 use crate::kafka::broker_with;
-use crate::kubernetes::{FLEET, reached_with};
+use crate::kubernetes::{FLEET, SANDBOX, reached_with};
 use crate::rights::tenant;
 use crate::support::control_plane::process::{Folder, Process};
 use crate::support::control_plane::{ControlPlane, until};
@@ -26,6 +26,8 @@ const APPLY: &str = "apply tree --yes --config config.toml";
 const HOST: &str = "metrics--eu.acme.kafka.example.test";
 const NAMES: [&str; 2] = ["acme.kafka.example.test", "*.acme.kafka.example.test"];
 const OWN: &str = "  monitoring:\n    prometheus: own\n    own: {password: the first of two, disk_gib: 20}\n";
+/// What is in every namespace.
+const OF_KUBERNETES: [&str; 2] = ["serviceaccount/default", "configmap/kube-root-ca.crt"];
 const IMAGE: &str =
     "quay.io/prometheus/prometheus@sha256:0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b";
 
@@ -110,7 +112,7 @@ impl Prometheus {
             "\n%{http_code}",
             "--cacert",
         ]);
-        curl.arg(self.root.path().join("etc/prometheus/tls/tls.crt"));
+        curl.arg(self.root.path().join("etc/prometheus/tls/chain.pem"));
         curl.arg("--resolve").arg(format!("{HOST}:{}:127.0.0.1", self.port));
         curl.args(login.iter().flat_map(|login| ["--user", login]));
         let said = curl.arg(format!("https://{HOST}:{}{path}", self.port)).output().unwrap();
@@ -128,9 +130,13 @@ impl Prometheus {
 
     /// The series that a query gives.
     fn series(&self, query: &str) -> Option<Vec<Value>> {
+        self.series_as("prometheus:the first of two", query)
+    }
+
+    fn series_as(&self, login: &str, query: &str) -> Option<Vec<Value>> {
         let query: String = form_urlencoded::byte_serialize(query.as_bytes()).collect();
         let path = format!("/api/v1/query?query={query}");
-        let (status, answer) = self.call(Some("prometheus:the first of two"), &path).ok()?;
+        let (status, answer) = self.call(Some(login), &path).ok()?;
         (status == 200).then(|| answer["data"]["result"].as_array().cloned()).flatten()
     }
 
@@ -319,7 +325,7 @@ fn a_fleet_without_a_prometheus_gets_one_that_reads_its_clusters_and_lets_in_who
     for unsaid in ["StatefulSet", "of two", "brokers restart one by one"] {
         assert!(!fleet.contains(unsaid), "{fleet}");
     }
-    tree.run(APPLY);
+    tree.run(APPLY).expect(0);
     mount(&plane, prometheus.root.path());
     assert!(prometheus.presents(&second.0) && !prometheus.presents(&first.0));
     assert_eq!(prometheus.status(Some("prometheus:the first of two")), 401);
@@ -330,29 +336,33 @@ fn a_fleet_without_a_prometheus_gets_one_that_reads_its_clusters_and_lets_in_who
     tree.edit(FLEET, "disk_gib: 20", "disk_gib: 40");
     tree.run(PLAN).expect(1).says(&[
         "the disk of StatefulSet kafka-monitoring/prometheus can't change",
-        "restore `disk_gib` and the storage class",
+        "restore `disk_gib` and `storage_class`",
     ]);
     tree.edit(FLEET, "disk_gib: 40", "disk_gib: 20");
     tree.run(PLAN).expect(0).says(&["Nothing to do"]);
 
+    // Another cluster changes the sizes that alerts compare with, and Prometheus reads them by itself.
+    tree.edit(SANDBOX, "advanced_config:\n", "advanced_config:\n  operations: {metrics: true}\n");
+    tree.run(PLAN).expect(2).says(&["because its clusters changed", "Prometheus follows other rules"]);
+    tree.run(APPLY).expect(0);
+    mount(&plane, prometheus.root.path());
+    let expected = "streamfleet_kafka_pods{cluster=\"sandbox\"}";
+    let password = "prometheus:the second of two";
+    until("the new sizes are read", || prometheus.series_as(password, expected)?.into_iter().next());
+    assert!(prometheus.process.ended().is_none());
+
     // Without it, its objects go, but for what holds its metrics.
     let text = tree.read(FLEET);
     tree.write(FLEET, text.split("  monitoring:\n").next().unwrap());
-    tree.run(APPLY).says(&["Prometheus is removed, and with it the alerts. The disk with its metrics stays"]);
-    for gone in ["statefulset", "service", "tlsroute", "secret prometheus-web secret", "serviceaccount"] {
-        let words =
-            format!("get {gone} prometheus --namespace=kafka-monitoring --ignore-not-found --output=name");
-        assert_eq!(
-            plane
-                .kubectl(
-                    &words.replace("secret prometheus-web secret prometheus", "secret prometheus-web"),
-                    ""
-                )
-                .expect(0)
-                .out,
-            "",
-            "{gone}"
-        );
-    }
+    // The second of two clusters with metrics restarts after the first.
+    tree.run(APPLY)
+        .expect(3)
+        .says(&["Its metrics stay on the disk `data-prometheus-0` in `kafka-monitoring`"]);
+    let kinds = "statefulsets,services,tlsroutes,secrets,serviceaccounts,configmaps,networkpolicies";
+    let left = format!("get {kinds} --namespace=kafka-monitoring --output=name");
+    let left = plane.kubectl(&left, "").expect(0).out;
+    let left: Vec<&str> = left.lines().filter(|name| !OF_KUBERNETES.contains(name)).collect();
+    assert_eq!(left, [""; 0]);
+    plane.kubectl("get namespace kafka-monitoring", "").expect(0);
     assert_eq!(knot.answers(HOST, "A"), [""; 0]);
 }

@@ -52,7 +52,9 @@ pub use monitoring::kinds::{API_VERSION as MONITORING_API, PROMETHEUS};
 pub use monitoring::selectors::{PrometheusSelectors, Requirement, SelectedKind, Unselected};
 pub use object::{Manifest, SecretEncoding, SecretSlot, Stage};
 pub use object_facts::{Disk, ObjectFacts, ObjectRole, PlacementNeeds, facts, images_of_pod};
-pub use prometheus::{NAME as PROMETHEUS_ACCOUNT, NAMESPACE as PROMETHEUS_NAMESPACE, web_configuration};
+pub use prometheus::{
+    NAME as PROMETHEUS_ACCOUNT, NAMESPACE as PROMETHEUS_NAMESPACE, follows_clusters, web_configuration,
+};
 pub use resources::Resources;
 pub use schema_registry::url as schema_registry_url;
 pub use size::Size;
@@ -64,12 +66,11 @@ pub use traffic::{OperatorTraffic, Traffic};
 pub static COMPONENTS: &[&Component] = &[
     &strimzi::COMPONENT,
     &gateway::COMPONENT,
-    // Its certificate is no broker's, of which the next component speaks.
-    &prometheus::COMPONENT,
     &kafka::COMPONENT,
     &topics::COMPONENT,
     &schema_registry::COMPONENT,
     &monitoring::COMPONENT,
+    &prometheus::COMPONENT,
     &dns_records::COMPONENT,
 ];
 

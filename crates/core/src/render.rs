@@ -21,7 +21,6 @@ pub use crate::component::{Manifest, SecretEncoding, SecretSlot, Stage};
 use crate::config::{Config, SecretsConfig};
 use crate::names::{FleetKey, ObjectKey, ResourceKey};
 use crate::spec::Fleet;
-pub use network_policy::METRICS as METRICS_READER;
 
 /// Renders every cluster of the catalog. Every fleet is a key of the result, even without clusters.
 ///
@@ -100,6 +99,7 @@ impl PartialEq for RenderInputs {
                 Arc::ptr_eq(one, other)
                     || (one.spec.advanced_config == other.spec.advanced_config
                         && one.domain == other.domain
+                        && one.spec.max_kafka_units == other.spec.max_kafka_units
                         && one.own_prometheus == other.own_prometheus)
             }
             (None, None) => true,

@@ -60,7 +60,7 @@ pub use organization::{Member, Organization, Quotas, Role};
 pub use read::read;
 pub use remnants::Remnants;
 pub use schema_registry::{Compatibility, SchemaRegistry};
-pub use secret_value::SecretValue;
+pub use secret_value::{SecretValue, one_line};
 pub use snapshot::{Commit, Snapshot, SnapshotEntry, SourceId};
 pub use text::{DocumentPlace, DocumentText};
 pub use topic::{RESERVED_TOPICS, Topic, TopicOnDelete};

@@ -94,3 +94,27 @@ fn a_wrong_secret_is_told_by_its_field_and_quoted_nowhere() {
     assert!(!format!("{other:?}").contains("Hush"));
     insta::assert_snapshot!([refused, other].map(|refused| said(&refused)).join(""));
 }
+
+#[test]
+fn a_secret_goes_with_the_object_that_has_it() {
+    let fleet = "apiVersion: streamfleet/v1\nkind: Fleet\norganization: acme\nidentifier: us\ninfra_type: directory\n\
+                 tenancy_mode: Shared\nmax_tenants: 1\nmax_kafka_units: 1\nadvanced_config:\n  monitoring:\n    \
+                 prometheus: own\n    own: {password: long enough for it}\n";
+    let bare = json!({"identifier": "us", "infra_type": "directory", "tenancy_mode": "Shared", "max_tenants": 1,
+                      "max_kafka_units": 1});
+    let monitoring =
+        |monitoring: Value| WriteAction::Patch(json!({"advanced_config": {"monitoring": monitoring}}));
+    for what in [
+        monitoring(Value::Null),
+        monitoring(json!({"prometheus": "none", "own": null})),
+        monitoring(json!({"prometheus": "existing", "own": null})),
+        WriteAction::Replace(bare),
+    ] {
+        let mut world = World::new();
+        world.put("acme/us.yaml", fleet);
+        world.plan();
+        world.call("Fleet/acme/us", what).unwrap();
+        let file = world.file("acme/us.yaml");
+        assert!(!file.contains("own") && !file.contains("long enough"), "{file}");
+    }
+}

@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 
 use crate::catalog::draft::{CatalogDraft, CatalogFinding};
 use crate::catalog::{Condition, Hold, HostNames, OpenedSecret, hosts, managed};
-use crate::names::{Domain, Kind, ResourceKey};
+use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::spec::certificate::Certificate;
 use crate::spec::material::Part;
@@ -25,17 +25,17 @@ const TLS_CERT: &str = "/tls_cert";
 /// certificate is new or changed: refusing one that is already applied wouldn't take it back.
 pub(super) fn check_domains(draft: &mut CatalogDraft) {
     let served = clusters_by_domain(draft);
+    let read = prometheus_by_domain(draft);
     for document in draft.documents_of(Kind::BaseDomain) {
         let Spec::BaseDomain(spec) = &document.spec else { continue };
         let Some(tls_cert) = &spec.tls_cert else { continue };
         let findings = match parse(draft, document, tls_cert) {
             Ok(certificate) if is_changed(draft, &document.key, spec) => {
                 let names = served.get(&document.key).map(Vec::as_slice).unwrap_or_default();
-                let untimely = untimely(&certificate, draft);
-                untimely
-                    .into_iter()
-                    .chain(uncovered_domain(&certificate, draft.hosts, &document.key, names))
-                    .collect()
+                let of_fleets = read.get(&document.key).map(Vec::as_slice).unwrap_or_default();
+                let uncovered =
+                    uncovered_domain(&certificate, draft.hosts, &document.key, (names, of_fleets));
+                untimely(&certificate, draft).into_iter().chain(uncovered).collect()
             }
             Ok(_) => Vec::new(),
             Err(findings) => findings,
@@ -115,6 +115,20 @@ fn clusters_by_domain<'a>(draft: &CatalogDraft<'a>) -> BTreeMap<ResourceKey, Vec
     by_domain
 }
 
+/// The fleets of each base domain with a Prometheus of their own.
+fn prometheus_by_domain<'a>(draft: &CatalogDraft<'a>) -> BTreeMap<ResourceKey, Vec<&'a Identifier>> {
+    let mut by_domain: BTreeMap<ResourceKey, Vec<&Identifier>> = BTreeMap::new();
+    for document in draft.documents_of(Kind::Fleet) {
+        let Spec::Fleet(fleet) = &document.spec else { continue };
+        let domain = fleet.domain.as_ref().filter(|_| fleet.advanced_config.own_prometheus().is_some());
+        let domain = domain.and_then(|domain| draft.find_domain(&fleet.organization, domain));
+        if let Some(domain) = domain {
+            by_domain.entry(domain).or_default().push(&fleet.identifier);
+        }
+    }
+    by_domain
+}
+
 fn uncovered_host(
     certificate: &Certificate,
     hosts: &[HostNames],
@@ -131,10 +145,12 @@ fn uncovered_domain(
     certificate: &Certificate,
     hosts: &[HostNames],
     key: &ResourceKey,
-    clusters: &[&Cluster],
+    (clusters, fleets): (&[&Cluster], &[&Identifier]),
 ) -> Option<CatalogFinding> {
     let domain: Domain = key.name.parse().ok()?;
-    let host = clusters.iter().find_map(|cluster| uncovered_host(certificate, hosts, cluster, &domain))?;
+    let host = clusters.iter().find_map(|cluster| uncovered_host(certificate, hosts, cluster, &domain));
+    let mut of_fleets = fleets.iter().map(|fleet| hosts::of_prometheus(fleet, &domain));
+    let host = host.or_else(|| of_fleets.find(|host| !certificate.covers(host)))?;
     Some(CatalogFinding::new(TLS_CERT, covered_names(certificate), uncovered(&host, &domain)))
 }
 

@@ -1,6 +1,7 @@
 //! Checks the secrets of documents: whether they may be used, are available and are well-formed.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
 use secrecy::ExposeSecret;
@@ -13,7 +14,7 @@ use crate::names::{ResourceKey, SecretRef};
 use crate::problem::Problem;
 use crate::spec::kubeconfig::{KubeAccess, KubeAuth};
 use crate::spec::tsig_key::TsigKey;
-use crate::spec::{CloudProvider, Document, SecretValue, Spec, secret_pointer};
+use crate::spec::{CloudProvider, Document, SecretValue, Spec, one_line, secret_pointer};
 
 pub(super) const ONLY_RECORDED: &str = "only its fingerprint is recorded";
 
@@ -87,12 +88,16 @@ fn faults_of_value(spec: &Spec, field: &'static str, value: &str) -> Vec<Catalog
                 .hint("use one line of at most 256 bytes; in YAML, `|` before a text adds a line break, and `|-` doesn't");
             vec![CatalogFinding::new(pointer, "", problem)]
         }
-        // Bcrypt reads no more of it.
-        "prometheus_password" if !(12..=72).contains(&value.len()) || value.chars().any(char::is_control) => {
-            let message = "the password of Prometheus has fewer than 12 or more than 72 bytes, or contains a line break or \
-                           another control character";
-            let problem = Problem::error("bad-password", message)
-                .hint("use one line of 12 to 72 bytes; in YAML, `|` before a text adds a line break, and `|-` doesn't");
+        "monitoring.own.password" => {
+            let value = one_line(value);
+            let message = if value.chars().any(char::is_control) {
+                "the password of Prometheus contains a line break or another control character".to_owned()
+            } else if !PROMETHEUS_PASSWORD.contains(&value.len()) {
+                format!("the password of Prometheus has {} bytes", value.len())
+            } else {
+                return Vec::new();
+            };
+            let problem = Problem::error("bad-password", message).hint("use one line of 12 to 72 bytes");
             vec![CatalogFinding::new(pointer, "", problem)]
         }
         "credentials" if is_of_dns(spec) => {
@@ -110,6 +115,9 @@ fn faults_of_value(spec: &Spec, field: &'static str, value: &str) -> Vec<Catalog
         _ => Vec::new(),
     }
 }
+
+/// Bcrypt reads no more of it.
+const PROMETHEUS_PASSWORD: RangeInclusive<usize> = 12..=72;
 
 fn is_of_dns(spec: &Spec) -> bool {
     matches!(spec, Spec::CloudAccount(account) if account.provider == CloudProvider::Rfc2136)

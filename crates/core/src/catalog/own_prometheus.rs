@@ -1,8 +1,8 @@
 //! Checks of fleets with a Prometheus of their own, against the settings and the base domain.
 
 use crate::catalog::draft::{CatalogDraft, CatalogFinding};
-use crate::catalog::{certificates, hosts};
-use crate::names::Kind;
+use crate::catalog::{Hold, certificates, hosts};
+use crate::names::{Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::spec::certificate::Certificate;
 use crate::spec::{Fleet, Spec};
@@ -17,6 +17,21 @@ pub(super) fn check(draft: &mut CatalogDraft) {
         }
         let findings = [without_image(draft), unusable_name(draft, fleet)];
         draft.refuse(document, findings.into_iter().flatten());
+        // A new one is left out until the domain has its first certificate; one that runs isn't removed for that.
+        let runs = matches!(draft.last_good(&document.key), Some(Spec::Fleet(applied))
+            if applied.advanced_config.own_prometheus().is_some());
+        if let Some(of) = awaited_certificate(draft, fleet).filter(|_| runs) {
+            draft.wait(&document.key, Hold::Certificate { of, why: None });
+        }
+    }
+}
+
+/// The base domain of a fleet, if it has no certificate yet.
+fn awaited_certificate(draft: &CatalogDraft, fleet: &Fleet) -> Option<ResourceKey> {
+    let key = draft.find_domain(&fleet.organization, fleet.domain.as_ref()?)?;
+    match &draft.usable(&key)?.spec {
+        Spec::BaseDomain(domain) => domain.tls_cert.is_none().then_some(key),
+        _ => None,
     }
 }
 

@@ -60,7 +60,7 @@ fn own_prometheus(draft: &CatalogDraft, fleet: &FleetKey, domain: ResourceKey) -
     let key = fleet.resource();
     let name = domain.name.parse().ok()?;
     Some(ResolvedPrometheus {
-        password: secret(draft, &key, draft.settled.get(&key)?, "prometheus_password")?,
+        password: secret(draft, &key, draft.settled.get(&key)?, "monitoring.own.password")?,
         domain: resolved_domain(draft, domain, name)?,
     })
 }

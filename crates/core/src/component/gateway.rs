@@ -39,6 +39,8 @@ const ROWS: &[Row] = &[
     row("Gateway", "/spec/gatewayClassName", CHANGES, InPlace, "{object} changes from class {before} to {after}: \
         clients outside of Kubernetes are cut off from every cluster of the fleet until it has a new address and \
         their host names lead to it"),
+    row("Gateway", "/spec/listeners/*/allowedRoutes/**", CHANGES, InPlace, "{object} takes the routes of other namespaces of \
+        the fleet; clients notice nothing"),
     row("Gateway", "/spec/**", CHANGES, InPlace, "{object} changes, through which clients outside of Kubernetes \
         reach every cluster of the fleet; they may have to reconnect"),
     row("Gateway", "", DELETED, InPlace, "{object} is deleted; no cluster can be reached through it any more"),

@@ -23,6 +23,9 @@ pub const CERTIFICATE: &str = "streamfleet.io/certificate";
 /// The annotation that changes with mounted files which are read only at start, on the pods that read them.
 pub const MOUNTED: &str = "streamfleet.io/mounted";
 
+/// The label of namespaces whose pods may read metrics.
+pub const METRICS: (&str, &str) = ("streamfleet.io/metrics", "true");
+
 /// The annotation on a load balancer's Service with the host name whose DNS record Streamfleet keeps.
 pub const HOST: &str = "streamfleet.io/host";
 

@@ -90,7 +90,12 @@ fn in_cluster(cluster: &ResolvedCluster, config: &Config) -> Option<ClusterPart>
         let is_compared = existing.alerts || existing.dashboards;
         objects.extend(is_compared.then(|| sizes::rule(cluster, existing, &config.units)));
     }
-    let metrics_ports = if is_read { pod_monitor::operator_ports(cluster) } else { Vec::new() };
+    // A Prometheus of the fleet's own finds the operators by their ports, whatever the cluster says.
+    let metrics_ports = if is_read || fleet.own_prometheus().is_some() {
+        pod_monitor::operator_ports(cluster)
+    } else {
+        Vec::new()
+    };
     Some(ClusterPart {
         objects,
         traffic: Traffic { metrics_ports, ..Traffic::default() },

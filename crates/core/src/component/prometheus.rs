@@ -12,16 +12,17 @@ mod server;
 
 use std::borrow::Cow;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::catalog::{ResolvedFleet, ResolvedPrometheus, of_prometheus};
 use crate::component::Verdict::InPlace;
 use crate::component::consequence::*;
+use crate::component::labels::METRICS;
 use crate::component::{
-    Component, FleetScope, Manifest, ObjectFacts, Size, Stage, fleet_manifest, monitoring,
+    Component, Difference, FleetScope, Manifest, ObjectFacts, Stage, fleet_manifest, load_balancers,
+    monitoring,
 };
-use crate::names::tenths;
-use crate::render::METRICS_READER;
+use crate::names::{ObjectKey, tenths};
 use crate::spec::OwnPrometheus;
 pub use login::web_configuration;
 
@@ -37,26 +38,46 @@ pub static COMPONENT: Component = Component {
         images: server::images,
         ..ObjectFacts::NONE
     }],
-    consequences: Consequences { rows: ROWS, created, ..Consequences::NONE },
+    consequences: Consequences { rows: ROWS, placeholders: &[("{prometheus}", takes)], ..Consequences::NONE },
     ..Component::NONE
 };
 
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
+    of_ours("StatefulSet", "", CREATED, "starts a Prometheus with {prometheus}, which reads the fleet's clusters"),
     Row { kind: "StatefulSet", of: ObjectFilter::Namespace(NAMESPACE), path: "/spec/volumeClaimTemplates/**", when: CHANGES,
         outcome: RowVerdict::Refuses(DISK) },
     of_ours("StatefulSet", "/spec/template/**", CHANGES, "Prometheus restarts: for a minute or two it reads no metrics and \
         judges no alerts"),
-    of_ours("StatefulSet", "", DELETED, "Prometheus is removed, and with it the alerts. The disk with its metrics stays: \
-        delete it by hand if you mean to"),
+    of_ours("StatefulSet", "", DELETED, "Streamfleet's Prometheus is removed, with its name. Its metrics stay on the disk \
+        `data-prometheus-0` in `kafka-monitoring`: delete it by hand if you mean to"),
     of_ours("ConfigMap", "/data/**", CHANGES, "Prometheus follows other rules; clients notice nothing"),
     of_ours("Secret", "/data/web.yml", CHANGES, "whoever reads Prometheus needs the new password, within two minutes"),
     of_ours("Secret", "/data/**", CHANGES, CERTIFICATE),
-    of_ours("Secret", "", REWRITTEN, "the certificate or the password of Prometheus is put back, within two minutes"),
+    Row { kind: "Service", of: ObjectFilter::Body(is_public), path: "", when: CREATED,
+        outcome: RowVerdict::Does(InPlace, Cow::Borrowed(PUBLIC)) },
+    of_ours("Service", "/spec/type", CHANGES, "Prometheus is found at another address"),
     of_ours("Service", "/metadata/annotations/**", CHANGES, "the load balancer of Prometheus gets another name, or becomes \
         private or public if the cloud's controller changes an existing one"),
-    of_ours("Service", "/spec/type", CHANGES, "Prometheus is found at another address"),
 ];
+
+const CREATED: DirectionFilter = DirectionFilter::Is(Direction::Created);
+
+const PUBLIC: &str = "Prometheus gets a public load balancer: anyone who can reach it can try to log in";
+
+fn is_public(service: &Value) -> bool {
+    let is_ours = service.pointer("/metadata/namespace").is_some_and(|namespace| namespace == NAMESPACE);
+    let is_balanced = service.pointer("/spec/type").is_some_and(|kind| kind == "LoadBalancer");
+    let annotations = service.pointer("/metadata/annotations");
+    is_ours && is_balanced && !annotations.is_some_and(load_balancers::is_private)
+}
+
+/// `0.4 CPUs, 1.5 GiB of memory and a disk of 20 GiB`.
+fn takes(change: &ObjectChange, _: Option<&Difference>) -> String {
+    let size = change.after.map(|manifest| server::size(&manifest.body)).unwrap_or_default();
+    let (cpus, memory) = (tenths(size.cpu_millis, 1000), tenths(size.memory_mib, 1024));
+    format!("{cpus} CPUs, {memory} GiB of memory and a disk of {} GiB", size.disk_gib)
+}
 
 const CERTIFICATE: &str =
     "Prometheus presents the new certificate within two minutes; its clients notice nothing";
@@ -64,7 +85,7 @@ const CERTIFICATE: &str =
 const DISK: [&str; 3] = [
     "prometheus-disk",
     "the disk of {object} can't change",
-    "restore `disk_gib` and the storage class; or set `prometheus: none`, apply, delete its disk by hand, and turn it on \
+    "restore `disk_gib` and `storage_class`; or set `prometheus: none`, apply, delete its disk by hand, and turn it on \
      again, which loses its metrics",
 ];
 
@@ -77,19 +98,15 @@ const fn of_ours(kind: &'static str, path: &'static str, when: DirectionFilter, 
 /// cluster's is called so: theirs contain `--`.
 pub const NAMESPACE: &str = "kafka-monitoring";
 
+/// Whether an object follows from the clusters of its fleet, and not from the fleet alone.
+pub fn follows_clusters(object: &ObjectKey) -> bool {
+    object.namespace.as_deref() == Some(NAMESPACE)
+        && object.kind == "ConfigMap"
+        && object.name == configuration::SIZES
+}
+
 /// The name of all its objects, of its service account, and of the user who reads it.
 pub const NAME: &str = "prometheus";
-
-/// `starts a Prometheus with 0.4 CPUs, 1.1 GiB of memory and a disk of 100 GiB, …`.
-fn created(objects: &[&Manifest]) -> Option<String> {
-    let set = objects.iter().find(|object| object.key.kind == kinds::STATEFUL_SET.kind)?;
-    let Size { cpu_millis, memory_mib, disk_gib, .. } = server::size(&set.body);
-    let (cpus, memory) = (tenths(cpu_millis, 1000), tenths(memory_mib, 1024));
-    Some(format!(
-        "starts a Prometheus with {cpus} CPUs, {memory} GiB of memory and a disk of {disk_gib} GiB, which reads the fleet's \
-         clusters"
-    ))
-}
 
 struct PrometheusContext<'a> {
     fleet: &'a ResolvedFleet,
@@ -126,7 +143,7 @@ impl<'a> PrometheusContext<'a> {
 
 fn in_fleet(scope: &FleetScope) -> Vec<Manifest> {
     let Some(context) = PrometheusContext::new(scope) else { return Vec::new() };
-    let (label, value) = METRICS_READER;
+    let (label, value) = METRICS;
     let labels = json!({label: value});
     let mut objects = vec![fleet_manifest::labelled_namespace(scope.fleet, NAMESPACE, "restricted", &labels)];
     objects.extend(configuration::objects(&context, scope));

@@ -308,6 +308,8 @@ pub enum Cause {
     },
     /// Its load balancers or its Gateway have other addresses, so its DNS records change.
     Addresses,
+    /// Clusters of the fleet changed.
+    Clusters,
     /// Its certificate is due.
     Certificate,
     /// This version of Streamfleet renders it differently.

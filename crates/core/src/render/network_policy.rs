@@ -13,9 +13,6 @@ use crate::catalog::ResolvedCluster;
 use crate::component::{ClusterPart, Manifest, OperatorTraffic, Stage, Traffic, labels, manifest};
 use crate::spec::TenancyMode;
 
-/// The label of namespaces whose pods may read metrics.
-pub const METRICS: (&str, &str) = ("streamfleet.io/metrics", "true");
-
 /// The DNS port, and the port behind its Service on OpenShift.
 const DNS_PORTS: [u16; 2] = [53, 5353];
 
@@ -90,7 +87,7 @@ fn clients(traffic: &Traffic) -> Option<NetworkPolicyIngressRule> {
 
 /// Metrics collectors, from namespaces that an administrator has labelled.
 fn metrics(port: u16) -> NetworkPolicyIngressRule {
-    let (label, value) = METRICS;
+    let (label, value) = labels::METRICS;
     let pods = NetworkPolicyPeer {
         namespace_selector: Some(selector(&[(label, value.to_owned())])),
         ..NetworkPolicyPeer::default()

@@ -182,9 +182,13 @@ impl Checker {
     }
 
     fn wrong_type(&mut self, shape: &Shape, node: &Node<'_>, at: &CheckedPosition<'_>) {
-        self.hide_suspects(node);
-        let message =
-            format!("`{}`: expected {}, found {}", at.name, shape.expected, found(node, shape.secret));
+        // In the place of an object with a secret, a value is likely that secret.
+        let is_secret = shape.holds_secret();
+        match is_secret {
+            true => self.hide(node),
+            false => self.hide_suspects(node),
+        }
+        let message = format!("`{}`: expected {}, found {}", at.name, shape.expected, found(node, is_secret));
         self.refuse(SpecFinding::new(place(node, at), "wrong-type", message), at);
     }
 

@@ -18,7 +18,7 @@ use crate::spec::{
 /// The fields that contain a secret: kind, name, and JSON pointer in the document.
 pub const SECRET_FIELDS: [(Kind, &str, &str); 5] = [
     (Kind::Fleet, "kubeconfig", "/advanced_config/kubeconfig"),
-    (Kind::Fleet, "prometheus_password", "/advanced_config/monitoring/own/password"),
+    (Kind::Fleet, "monitoring.own.password", "/advanced_config/monitoring/own/password"),
     (Kind::BaseDomain, "tls_key", "/tls_key"),
     (Kind::CloudAccount, "credentials", "/credentials"),
     (Kind::User, "password", "/password"),
@@ -63,7 +63,7 @@ impl Spec {
             Spec::Fleet(fleet) => {
                 let config = &fleet.advanced_config;
                 let own = config.monitoring.iter().filter_map(|monitoring| monitoring.own.as_ref());
-                let own = own.map(|own| ("prometheus_password", &own.password));
+                let own = own.map(|own| ("monitoring.own.password", &own.password));
                 config.kubeconfig.iter().map(|secret| ("kubeconfig", secret)).chain(own).collect()
             }
             Spec::User(user) => user.password.iter().map(|secret| ("password", secret)).collect(),

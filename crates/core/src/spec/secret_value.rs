@@ -127,3 +127,9 @@ impl JsonSchema for SecretValue {
         })
     }
 }
+
+/// A secret of one line without the line break that editors and `echo` put at its end.
+pub fn one_line(secret: &str) -> &str {
+    let line = secret.strip_suffix('\n').unwrap_or(secret);
+    line.strip_suffix('\r').unwrap_or(line)
+}

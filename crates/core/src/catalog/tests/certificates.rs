@@ -111,10 +111,24 @@ fn a_fleets_own_prometheus_must_be_covered_and_have_a_name_that_fits() {
     let mut world = own("k.acme.com");
     world.edit("acme/base.yaml", "$*.k.acme.com", "$orders.k.acme.com");
     world.check(
+        "error certificate-names acme/base.yaml:4 [covers `orders.k.acme.com`] the certificate of `k.acme.com` doesn't cover `metrics--eu.k.acme.com`
+         = use one for `*.k.acme.com`, which covers all clusters and brokers of the domain
+         held base domain acme/k.acme.com: invalid (1)
+         held fleet acme/eu: waits for base domain acme/k.acme.com
+         held cluster acme/orders: waits for fleet acme/eu",
+    );
+    let with_own = world.files["acme/base.yaml"].clone();
+    world.edit("acme/base.yaml", "prometheus: own", "prometheus: none").edit(
+        "acme/base.yaml",
+        ", own: {password: long enough for it}",
+        "",
+    );
+    world.apply().check("");
+    world.put("acme/base.yaml", &with_own);
+    world.check(
         "error certificate-names acme/base.yaml:13 [an address without a certificate] the certificate of `k.acme.com` doesn't cover `metrics--eu.k.acme.com`
          = use one for `*.k.acme.com`, which covers all clusters and brokers of the domain
-         held fleet acme/eu: invalid (1)
-         held cluster acme/orders: waits for fleet acme/eu",
+         held fleet acme/eu: invalid (1)",
     );
     let parts = ["a".repeat(60), "b".repeat(60), "c".repeat(60), "d".repeat(52)];
     let problems = own(&format!("{}.acme.com", parts.join("."))).resolve().problems;

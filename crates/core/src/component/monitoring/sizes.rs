@@ -20,24 +20,32 @@ pub const CERTIFICATE: &str = "streamfleet_certificate_expiry_timestamp_seconds"
 pub fn rule(cluster: &ResolvedCluster, monitoring: &Monitoring, units: &UnitCatalogue) -> Manifest {
     let mut metadata = labels::metadata(cluster, cluster.spec.identifier.as_str());
     metadata.labels.get_or_insert_default().extend(monitoring.labels.clone());
-    let group = group("streamfleet-sizes", cluster, units);
-    manifest::untyped(cluster, &PROMETHEUS_RULE, &metadata, json!({"groups": [group]}))
+    let labels = labels_of_series(cluster);
+    let mut rules = rules(cluster, units);
+    rules.iter_mut().for_each(|rule| rule["labels"] = labels.clone());
+    let groups = json!([{"name": "streamfleet-sizes", "rules": rules}]);
+    manifest::untyped(cluster, &PROMETHEUS_RULE, &metadata, json!({"groups": groups}))
 }
 
-/// The rules that record the sizes of a cluster. In one file, each group has another name.
-pub fn group(name: &str, cluster: &ResolvedCluster, units: &UnitCatalogue) -> Value {
-    let rules: Vec<Value> =
-        series(cluster, units).into_iter().map(|(name, value)| recorded(cluster, name, value)).collect();
-    json!({"name": name, "rules": rules})
+/// The rules of a cluster among those of others, for Prometheus 3.0 or newer: the labels of a whole group keep a file with
+/// a thousand clusters within what a ConfigMap may have.
+pub fn group(cluster: &ResolvedCluster, units: &UnitCatalogue) -> Value {
+    let name = &cluster.spec.identifier;
+    json!({"name": name, "labels": labels_of_series(cluster), "rules": rules(cluster, units)})
 }
 
-fn recorded(cluster: &ResolvedCluster, name: &str, value: i64) -> Value {
-    // Alerts find the sizes of a series by its namespace.
-    let mut of_series = json!({"namespace": cluster.namespace});
+fn rules(cluster: &ResolvedCluster, units: &UnitCatalogue) -> Vec<Value> {
+    let recorded = |(name, value): (&str, i64)| json!({"record": name, "expr": format!("vector({value})")});
+    series(cluster, units).into_iter().map(recorded).collect()
+}
+
+/// Alerts find the sizes of a series by its namespace.
+fn labels_of_series(cluster: &ResolvedCluster) -> Value {
+    let mut labels = json!({"namespace": cluster.namespace});
     for (label, value) in series_labels(cluster) {
-        of_series[label] = value.into();
+        labels[label] = value.into();
     }
-    json!({"record": name, "expr": format!("vector({value})"), "labels": of_series})
+    labels
 }
 
 fn series(cluster: &ResolvedCluster, units: &UnitCatalogue) -> Vec<(&'static str, i64)> {

@@ -9,7 +9,7 @@ use crate::component::{FleetScope, Manifest};
 
 /// The names of the ConfigMaps, and of the files in them.
 const CONFIGURATION: &str = "prometheus";
-const SIZES: &str = "prometheus-sizes";
+pub const SIZES: &str = "prometheus-sizes";
 
 const FOLDER: &str = "/etc/prometheus/config";
 const SIZES_FOLDER: &str = "/etc/prometheus/sizes";
@@ -22,10 +22,7 @@ pub fn objects(context: &PrometheusContext, scope: &FleetScope) -> Vec<Manifest>
     let monitoring = context.fleet.spec.advanced_config.monitoring.as_ref();
     let has_alerts = monitoring.is_some_and(|monitoring| monitoring.alerts);
     let groups = if has_alerts { alerts::groups() } else { json!([]) };
-    let sizes = scope
-        .clusters
-        .iter()
-        .map(|cluster| sizes::group(cluster.spec.identifier.as_str(), cluster, &scope.config.units));
+    let sizes = scope.clusters.iter().map(|cluster| sizes::group(cluster, &scope.config.units));
     let sizes: Vec<Value> = sizes.collect();
     let configuration = json!({
         "prometheus.yml": configuration(context).to_string(),

@@ -13,12 +13,15 @@ pub const WEB: &str = "prometheus-web";
 pub const TLS_FOLDER: &str = "/etc/prometheus/tls";
 pub const WEB_FOLDER: &str = "/etc/prometheus/web";
 pub const WEB_FILE: &str = "web.yml";
+const CHAIN_FILE: &str = "chain.pem";
+const KEY_FILE: &str = "key.pem";
 
 pub fn secrets(context: &PrometheusContext) -> Vec<Manifest> {
     let domain = &context.resolved.domain;
     let key = SecretSlot::of(&domain.tls_key, SecretEncoding::Pkcs8).to_value();
     let chain = STANDARD.encode(&domain.tls_cert);
-    let tls = json!({"type": "kubernetes.io/tls", "data": {"tls.crt": chain, "tls.key": key}});
+    // Under the names of a TLS Secret it would pass for that of brokers, which restart for a new one.
+    let tls = json!({"data": {CHAIN_FILE: chain, KEY_FILE: key}});
     let web = SecretSlot::of(&context.resolved.password, SecretEncoding::PrometheusLogin).to_value();
     vec![
         context.object("v1", "Secret", TLS, tls),
@@ -30,8 +33,8 @@ pub fn secrets(context: &PrometheusContext) -> Vec<Manifest> {
 pub fn web_configuration(hash: &str) -> String {
     let text = json!({
         "tls_server_config": {
-            "cert_file": format!("{TLS_FOLDER}/tls.crt"),
-            "key_file": format!("{TLS_FOLDER}/tls.key"),
+            "cert_file": format!("{TLS_FOLDER}/{CHAIN_FILE}"),
+            "key_file": format!("{TLS_FOLDER}/{KEY_FILE}"),
             "min_version": "TLS12",
         },
         "basic_auth_users": {NAME: hash},

@@ -22,6 +22,8 @@ const FILLED: u64 = 80;
 /// What it takes beside the series of clusters, and for each Kafka unit that the fleet may have: a guess of 20,000 series,
 /// at some kB each.
 const BASE: Resources = Resources { cpu_millis: 200, memory_mib: 512 };
+/// A limit of units that is far above what there is shouldn't keep it from starting.
+const MOST_UNITS: u64 = 500;
 const EACH_UNIT: Resources = Resources { cpu_millis: 20, memory_mib: 100 };
 
 pub fn objects(context: &PrometheusContext) -> Vec<Manifest> {
@@ -44,6 +46,8 @@ fn spec(context: &PrometheusContext) -> Value {
     }
     json!({
         "replicas": 1,
+        // Else a pod that never starts would stay as it is, whatever its template becomes.
+        "podManagementPolicy": "Parallel",
         "serviceName": NAME,
         "selector": {"matchLabels": labels},
         // Its metrics stay where it is removed, or its namespace is.
@@ -63,9 +67,6 @@ fn pod(context: &PrometheusContext) -> Value {
     mounts.push(json!({"name": "data", "mountPath": DATA}));
     // A login would be needed to ask for more.
     let listens = json!({"tcpSocket": {"port": PORT}, "periodSeconds": 10});
-    let mut starts = listens.clone();
-    // It reads what isn't in a block yet before it listens: half an hour is more than the largest ever took.
-    starts["failureThreshold"] = 180.into();
     json!({
         "serviceAccountName": NAME,
         "automountServiceAccountToken": true,
@@ -85,7 +86,6 @@ fn pod(context: &PrometheusContext) -> Value {
             "image": context.image,
             "args": arguments(context),
             "ports": [{"name": "https", "containerPort": PORT, "protocol": "TCP"}],
-            "startupProbe": starts,
             "readinessProbe": listens,
             "livenessProbe": listens,
             "resources": resources(context).to_value(),
@@ -116,7 +116,7 @@ fn arguments(context: &PrometheusContext) -> Vec<String> {
 }
 
 fn resources(context: &PrometheusContext) -> Resources {
-    let units = u64::from(context.fleet.spec.max_kafka_units);
+    let units = u64::from(context.fleet.spec.max_kafka_units).min(MOST_UNITS);
     Resources {
         cpu_millis: BASE.cpu_millis + units * EACH_UNIT.cpu_millis,
         memory_mib: BASE.memory_mib + units * EACH_UNIT.memory_mib,

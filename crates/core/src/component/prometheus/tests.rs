@@ -1,11 +1,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 
 use crate::catalog::{ResolvedCluster, ResolvedPrometheus};
 use crate::component::dns_records::NamedResource;
-use crate::component::fixtures::{catalog, cluster, secret, with_domain};
+use crate::component::fixtures::{catalog, cluster, longest, secret, with_domain};
+use crate::component::monitoring::sizes;
 use crate::config::Config;
 use crate::names::{Kind, ResourceKey};
 use crate::render::{Renderer, render};
@@ -23,7 +25,7 @@ fn catalog_with(advanced_config: Value) -> crate::catalog::Catalog {
     config.images.prometheus = Some(format!("quay.io/prometheus/prometheus@sha256:{}", "0a".repeat(32)));
     catalog.config = Arc::new(config);
     let fleet = Arc::make_mut(catalog.fleets.get_mut(&key).unwrap());
-    let password = secret(&ResourceKey::new(Kind::Fleet, &key.organization, "eu"), "prometheus_password");
+    let password = secret(&ResourceKey::new(Kind::Fleet, &key.organization, "eu"), "monitoring.own.password");
     fleet.own_prometheus = Some(ResolvedPrometheus { domain, password });
     catalog
 }
@@ -52,6 +54,21 @@ fn a_prometheus_behind_the_gateway() {
         }
     }
     insta::assert_json_snapshot!(objects);
+}
+
+#[test]
+fn the_sizes_of_a_thousand_clusters_fit_a_config_map() {
+    let mut cluster = with_domain(cluster(json!({"identifier": longest("c")})), DnsProvider::Rfc2136);
+    Arc::make_mut(&mut cluster.spec).advanced_config.operations.metrics = true;
+    Arc::make_mut(&mut cluster.spec).organization = longest("o").parse().unwrap();
+    cluster.fleet.fleet = longest("f").parse().unwrap();
+    let names = CertificateParams::new(["*.k.example.com".to_owned()]).unwrap();
+    let certificate = names.self_signed(&KeyPair::generate().unwrap()).unwrap();
+    cluster.domain.as_mut().unwrap().tls_cert = certificate.pem();
+    cluster.namespace = crate::names::namespace(&cluster.spec.organization, &cluster.spec.identifier);
+    let group = sizes::group(&cluster, &Config::default().units);
+    assert_eq!(group["rules"].as_array().unwrap().len(), 10);
+    assert!(group.to_string().len() * 1000 < 1 << 20, "{group}");
 }
 
 #[test]

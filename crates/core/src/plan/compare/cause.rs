@@ -1,5 +1,5 @@
 use crate::catalog::MadeFrom;
-use crate::component::dns_records;
+use crate::component::{self, dns_records};
 use crate::names::{Digest, Kind, ResourceKey};
 use crate::plan::Cause;
 use crate::plan::compare::diff::ObjectDiff;
@@ -22,6 +22,7 @@ pub(in crate::plan) fn change_cause(world: &PlanContext, key: &ResourceKey, foun
     let changed = |to: &ResourceKey| world.current(to).is_some_and(|current| !current.fields.is_empty());
     match references(world, key).into_iter().find(changed) {
         Some(to) => Cause::Reference { to },
+        None if found.iter().all(|it| component::follows_clusters(&it.step.object)) => Cause::Clusters,
         None if found.iter().all(|it| dns_records::is_record(&it.step.object)) => Cause::Addresses,
         None => unfinished_cause(world, key, found),
     }

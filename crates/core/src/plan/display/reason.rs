@@ -19,6 +19,7 @@ pub fn reason(change: &Change) -> String {
         Cause::Drift { by: Some(by) } => format!("{by} changed it on the target"),
         Cause::Drift { by: None } => "it was changed on the target".to_owned(),
         Cause::Certificate => "its certificate is due".to_owned(),
+        Cause::Clusters => "its clusters changed".to_owned(),
         Cause::Addresses => "its load balancers have other addresses".to_owned(),
         Cause::Software { version } => format!("streamfleet {version} renders it differently"),
     }

@@ -64,6 +64,7 @@ pub(super) fn cause(cause: &Cause) -> String {
         Cause::Drift { by: Some(by) } => format!("because {by} changed the target"),
         Cause::Drift { by: None } => "because the target differs from what was applied".to_owned(),
         Cause::Certificate => "because its certificate is due".to_owned(),
+        Cause::Clusters => "because its clusters changed".to_owned(),
         Cause::Addresses => "because its load balancers have other addresses".to_owned(),
         Cause::Software { version } => format!("because streamfleet {version} renders it differently"),
     }

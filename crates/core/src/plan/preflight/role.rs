@@ -185,8 +185,10 @@ impl RoleManifests {
             format!("({cluster})"),
             format!("(variables.name == '{SYSTEM_NAMESPACE}' && request.operation == 'CREATE')"),
         ];
-        let made =
-            self.shared().map(|(name, _)| name).filter(|name| self.monitoring.as_deref() != Some(name));
+        // One that begins like those of clusters may be somebody else's, too.
+        let is_made =
+            |name: &&str| self.monitoring.as_deref() != Some(name) && !name.starts_with(CLUSTER_NAMESPACES);
+        let made = self.shared().map(|(name, _)| name).filter(is_made);
         ours.extend(made.map(|name| format!("variables.name == '{name}'")));
         format!("variables.kind != '/namespaces' || {}", ours.join(" || "))
     }
@@ -206,7 +208,14 @@ impl RoleManifests {
             ),
             within(SYSTEM_NAMESPACE, &["/configmaps"]),
         ];
-        ours.extend(self.shared().map(|(name, kinds)| within(name, kinds)));
+        ours.extend(self.shared().map(|(name, kinds)| match name.starts_with(CLUSTER_NAMESPACES) {
+            true => format!(
+                "(namespaceObject != null && {} && {})",
+                labelled("namespaceObject"),
+                within(name, kinds)
+            ),
+            false => within(name, kinds),
+        }));
         format!("variables.ns == '' || variables.kind == '/namespaces' || {}", ours.join(" || "))
     }
 

@@ -124,8 +124,8 @@ impl Rules<'_> {
                     self.refuse(
                         &place,
                         "no-effect",
-                        format!("`monitoring.{field}` has no effect without `prometheus: existing`"),
-                        format!("add `prometheus: existing` if a Prometheus is there, or remove `{field}`"),
+                        format!("`monitoring.{field}` has no effect without a Prometheus"),
+                        format!("add `prometheus: existing` if one is there, or remove `{field}`"),
                     );
                 }
             }
