@@ -73,7 +73,7 @@ fn the_rights_that_are_printed_lead_to_no_secret_outside_of_our_namespaces() {
     leads_nowhere(&plane, &kubeconfig);
 
     // The same with all options.
-    give(&plane, "--operator --gateway");
+    give(&plane, "--operator --gateway --prometheus");
     let may = format!("auth can-i create deployments.apps --as={USER} --all-namespaces");
     until("the role holds", || (plane.kubectl(&may, "").code == 0).then_some(()));
     leads_nowhere(&plane, &kubeconfig);
@@ -149,6 +149,7 @@ fn leads_nowhere(plane: &ControlPlane, kubeconfig: &str) {
     refused("delete namespace kafka-prod", "streamfleet may only write namespaces of its own");
     refused("delete namespace kafka-monitoring", "streamfleet may only write namespaces of its own");
     refused("create configmap mine --namespace=kafka-monitoring", MAY_NOT_WRITE);
+    refused("create serviceaccount mine --namespace=kafka-monitoring", "forbidden");
     refused("create configmap mine --namespace=kube-system", MAY_NOT_WRITE);
     refused("create configmap mine --namespace=kafka-prod", MAY_NOT_WRITE);
     with(plane, kubeconfig, "create", &namespace("elsewhere", OURS)).expect(1);

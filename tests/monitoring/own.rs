@@ -366,3 +366,26 @@ fn a_fleet_without_a_prometheus_gets_one_that_reads_its_clusters_and_lets_in_who
     plane.kubectl("get namespace kafka-monitoring", "").expect(0);
     assert_eq!(knot.answers(HOST, "A"), [""; 0]);
 }
+
+#[test]
+fn a_fleet_goes_only_after_the_namespace_with_the_disk() {
+    let tree = Tree::example("prometheus");
+    tree.remove("acme/clusters/orders.yaml");
+    tree.write(FLEET, tree.read(FLEET) + "deletion_protection: false\n");
+    let apply = "apply tree --yes --config tree/streamfleet.toml";
+    tree.run(apply).expect(0);
+    tree.remove(FLEET);
+    let waits = [
+        "Namespace kafka-monitoring is kept for its data",
+        "remove Namespace kafka-monitoring from the target by hand once you no longer need its data",
+    ];
+    tree.run(apply).expect(3).says(&waits);
+    let files: Vec<String> = tree.output().into_iter().map(|(path, _)| path).collect();
+    let of_disk: Vec<&String> = files.iter().filter(|path| path.contains("kafka-monitoring")).collect();
+    assert!(of_disk.len() > 5, "{files:?}");
+    for file in of_disk {
+        fs::remove_file(tree.path().join(".streamfleet/output").join(file)).unwrap();
+    }
+    tree.run(apply).expect(0);
+    assert_eq!(tree.output(), []);
+}

@@ -17,11 +17,14 @@ pub(super) fn check(draft: &mut CatalogDraft) {
         }
         let findings = [without_image(draft), unusable_name(draft, fleet)];
         draft.refuse(document, findings.into_iter().flatten());
-        // A new one is left out until the domain has its first certificate; one that runs isn't removed for that.
+        // A new one is left out until the domain has its first certificate. One that runs in another domain isn't removed
+        // for that.
         let runs = matches!(draft.last_good(&document.key), Some(Spec::Fleet(applied))
-            if applied.advanced_config.own_prometheus().is_some());
+            if applied.advanced_config.own_prometheus().is_some() && applied.domain != fleet.domain);
         if let Some(of) = awaited_certificate(draft, fleet).filter(|_| runs) {
-            draft.wait(&document.key, Hold::Certificate { of, why: None });
+            let issued = draft.secrets.certificates.get(&of);
+            let why = issued.and_then(|issued| Some(issued.failure.as_ref()?.why.clone()));
+            draft.wait(&document.key, Hold::Certificate { of, why });
         }
     }
 }

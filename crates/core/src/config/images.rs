@@ -19,7 +19,7 @@ pub struct ImagesConfig {
     /// The image of Apicurio Registry 3.3, by digest. Without it, no cluster can have a `schema_registry`.
     #[schemars(regex(pattern = r"^[a-z0-9][-a-z0-9.:/_]*@sha256:[0-9a-f]{64}$"), example = &"quay.io/apicurio/apicurio-registry@sha256:0000000000000000000000000000000000000000000000000000000000000000")]
     pub schema_registry: Option<String>,
-    /// The image of Prometheus 3.3 or newer, by digest. Without it, no fleet can have `prometheus: own`.
+    /// The image of Prometheus 3.4 or newer, by digest. Without it, no fleet can have `prometheus: own`.
     #[schemars(regex(pattern = r"^[a-z0-9][-a-z0-9.:/_]*@sha256:[0-9a-f]{64}$"), example = &"quay.io/prometheus/prometheus@sha256:0000000000000000000000000000000000000000000000000000000000000000")]
     pub prometheus: Option<String>,
 }

@@ -81,7 +81,9 @@ fn delete(
     waiting.extend(replaced(site, &differences).map(|object| Waiting::ForeignObject { object }));
     let mut steps: Vec<_> = differences.found.into_iter().map(|found| found.step).collect();
     let is_occupied = |object: &ObjectKey| object.kind == "Namespace" && occupied.contains_key(&object.name);
-    steps.retain(|step| step.verb == Verb::Delete && !data.keeps(&step.object) && !is_occupied(&step.object));
+    steps.retain(|step| {
+        step.verb == Verb::Delete && !data.keeps(&step.object.kind) && !is_occupied(&step.object)
+    });
     let stays = occupied.iter().map(|(namespace, claim)| {
         format!("its namespace {namespace} is kept: it contains {claim}, which isn't managed by streamfleet")
     });
@@ -246,7 +248,7 @@ impl DataRetention {
             Some(Spec::Cluster(cluster)) => {
                 Some(cluster.advanced_config.storage.on_delete == OnDelete::Delete)
             }
-            // Of what a fleet has, Prometheus alone has a disk, and its namespace is kept.
+            // Of what a fleet has, Prometheus alone has a disk, and the deletion waits for its namespace.
             _ if key.kind == Kind::Fleet => Some(true),
             _ => None,
         };
@@ -256,10 +258,9 @@ impl DataRetention {
     }
 
     /// Definitions are never deleted: that would delete every Kafka on the Kubernetes cluster.
-    fn keeps(&self, object: &ObjectKey) -> bool {
-        match object.kind.as_str() {
+    fn keeps(&self, kind: &str) -> bool {
+        match kind {
             "CustomResourceDefinition" => true,
-            "Namespace" if object.name == component::PROMETHEUS_NAMESPACE => true,
             "Namespace" | "PersistentVolumeClaim" => !self.deletes_everything,
             _ => false,
         }
@@ -280,10 +281,8 @@ fn outcome(
 ) -> (Verdict, Vec<String>) {
     let there = differences.found.iter().filter(|found| found.there).map(|found| &found.step.object);
     let namespaces = there.clone().filter(|object| object.kind == "Namespace");
-    let (kept, going): (Vec<&ObjectKey>, Vec<&ObjectKey>) = namespaces.partition(|object| data.keeps(object));
-    let [kept, going] =
-        [kept, going].map(|some| some.into_iter().map(|object| object.name.as_str()).collect());
-    let (kept, going): (Vec<&str>, Vec<&str>) = (kept, going);
+    let (kept, going): (Vec<&str>, Vec<&str>) =
+        namespaces.map(|object| object.name.as_str()).partition(|_| data.keeps("Namespace"));
     let going: Vec<&str> = going.into_iter().filter(|namespace| !occupied.contains_key(*namespace)).collect();
     if key.kind != Kind::Cluster {
         let verdict = if there.clone().next().is_some() { Verdict::InPlace } else { Verdict::NoOp };

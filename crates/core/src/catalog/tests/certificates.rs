@@ -130,6 +130,20 @@ fn a_fleets_own_prometheus_must_be_covered_and_have_a_name_that_fits() {
          = use one for `*.k.acme.com`, which covers all clusters and brokers of the domain
          held fleet acme/eu: invalid (1)",
     );
+    // A domain that has no certificate yet: what runs in the old one stays, and a new one comes later.
+    let acme = serde_json::json!({"directory": "https://ca.example.com", "agree_to_terms": true, "challenge": "dns-persist-01"});
+    let managed = "kind: BaseDomain\norganization: acme\ndomain: new.acme.com\n";
+    let mut world = own("k.acme.com");
+    world.config.acme = serde_json::from_value(acme).unwrap();
+    world.put("acme/new.yaml", managed).apply().check("");
+    let moved = world.files["acme/base.yaml"].replace("directory\ndomain: k.", "directory\ndomain: new.");
+    world
+        .put("acme/base.yaml", &moved)
+        .check("held fleet acme/eu: waits for the certificate of base domain acme/new.acme.com");
+    let mut first = own("k.acme.com");
+    first.config.acme = world.config.acme.clone();
+    first.put("acme/new.yaml", managed).put("acme/base.yaml", &moved).apply().check("");
+    assert_eq!(first.resolve().fleets.values().next().unwrap().own_prometheus, None);
     let parts = ["a".repeat(60), "b".repeat(60), "c".repeat(60), "d".repeat(52)];
     let problems = own(&format!("{}.acme.com", parts.join("."))).resolve().problems;
     let said: Vec<&str> = problems.iter().map(|problem| &*problem.message).collect();

@@ -22,7 +22,6 @@ pub(in crate::plan) fn change_cause(world: &PlanContext, key: &ResourceKey, foun
     let changed = |to: &ResourceKey| world.current(to).is_some_and(|current| !current.fields.is_empty());
     match references(world, key).into_iter().find(changed) {
         Some(to) => Cause::Reference { to },
-        None if found.iter().all(|it| component::follows_clusters(&it.step.object)) => Cause::Clusters,
         None if found.iter().all(|it| dns_records::is_record(&it.step.object)) => Cause::Addresses,
         None => unfinished_cause(world, key, found),
     }
@@ -43,6 +42,8 @@ fn unfinished_cause(world: &PlanContext, key: &ResourceKey, found: &[ObjectDiff]
     if before.software != now.software {
         return software;
     }
+    let mut rendered = found.iter().filter(|found| found.drift.is_none());
+    let of_clusters = rendered.all(|found| component::follows_clusters(&found.step.object));
     let changed = |to: &ResourceKey| before.references.get(to) != now.references.get(to);
     let mut topics =
         before.references.keys().chain(now.references.keys()).filter(|to| to.kind == Kind::Topic);
@@ -50,6 +51,7 @@ fn unfinished_cause(world: &PlanContext, key: &ResourceKey, found: &[ObjectDiff]
     match references(world, key).into_iter().find(changed).or_else(topic) {
         Some(to) => Cause::Reference { to },
         None if before.settings != now.settings => Cause::Settings,
+        None if of_clusters => Cause::Clusters,
         None => software,
     }
 }

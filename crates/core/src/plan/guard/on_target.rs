@@ -1,6 +1,7 @@
 //! The targets' own memory, which affects deletions.
 
 use crate::catalog::RecordedObject;
+use crate::component::PROMETHEUS_NAMESPACE;
 use crate::names::{Kind, ObjectKey, ResourceKey};
 use crate::plan::model::site::FleetInputs;
 use crate::plan::world::PlanContext;
@@ -16,7 +17,8 @@ pub(in crate::plan) fn is_protected(
     here.is_some_and(|mark| mark.protected) || world.protected.contains(key)
 }
 
-/// Returns a wait for objects of no recorded cluster on a fleet, such as a namespace kept for its disks.
+/// Returns a wait for what only a person may remove from a fleet: objects of no recorded cluster, such as a namespace kept
+/// for its disks, and the namespace of Prometheus, which has a disk, too.
 pub(in crate::plan) fn leftovers(
     world: &PlanContext,
     site: &FleetInputs,
@@ -27,7 +29,8 @@ pub(in crate::plan) fn leftovers(
     }
     let target = site.observed?;
     let is_left = |(object, known): &(&ObjectKey, &RecordedObject)| {
-        world.recorded(&known.owner).is_none() && is_there(target, object)
+        let has_disk = object.kind == "Namespace" && object.name == PROMETHEUS_NAMESPACE;
+        (has_disk || world.recorded(&known.owner).is_none()) && is_there(target, object)
     };
     let mut left = target.inventory.iter().filter(is_left).map(|(object, _)| object);
     let example = left.next()?.clone();

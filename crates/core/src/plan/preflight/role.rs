@@ -208,7 +208,9 @@ impl RoleManifests {
             ),
             within(SYSTEM_NAMESPACE, &["/configmaps"]),
         ];
-        ours.extend(self.shared().map(|(name, kinds)| match name.starts_with(CLUSTER_NAMESPACES) {
+        let is_claimed =
+            |name: &str| name.starts_with(CLUSTER_NAMESPACES) && self.monitoring.as_deref() != Some(name);
+        ours.extend(self.shared().map(|(name, kinds)| match is_claimed(name) {
             true => format!(
                 "(namespaceObject != null && {} && {})",
                 labelled("namespaceObject"),
