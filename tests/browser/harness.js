@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before } from "node:test";
@@ -93,7 +94,12 @@ before(async () => {
 
 after(async () => {
     await browser?.close();
-    daemon?.kill();
+    // It writes its state until it ends.
+    if (daemon !== undefined && daemon.exitCode === null && daemon.signalCode === null) {
+        const ended = once(daemon, "exit");
+        daemon.kill();
+        await ended;
+    }
     rmSync(work, { recursive: true, force: true });
 });
 
