@@ -2,6 +2,7 @@
 
 pub mod bind;
 pub mod control_plane;
+pub mod curl;
 pub mod debian;
 pub mod door;
 pub mod exporter;

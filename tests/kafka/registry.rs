@@ -16,6 +16,7 @@ use crate::kubernetes::SANDBOX;
 use crate::support::control_plane::process::{Folder, Process};
 use crate::support::control_plane::programs::{at, java, once, run};
 use crate::support::control_plane::until;
+use crate::support::curl::Server;
 use crate::support::kafka::Broker;
 use crate::support::{Tree, free_port};
 
@@ -71,11 +72,7 @@ struct Pod {
 
 impl Drop for Pod {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            let log = self.process.said();
-            let lines: Vec<&str> = log.lines().collect();
-            println!("The registry logged:\n{}", lines[lines.len().saturating_sub(40)..].join("\n"));
-        }
+        self.process.tell_of_failure("The registry");
     }
 }
 
@@ -160,24 +157,15 @@ impl Pod {
     /// As above. The error is curl's.
     fn try_call(&self, token: &str, call: &str, body: Option<&Value>) -> Result<(u16, Value), String> {
         let (method, path) = call.split_once(' ').unwrap();
-        let mut curl = Command::new("curl");
-        curl.args(["--silent", "--show-error", "--max-time", "60", "--request", method, "--cacert"]);
-        curl.arg(self.root.path().join("mnt/tls/tls.crt"));
-        curl.arg("--resolve").arg(format!("{HOST}:{}:127.0.0.1", self.port));
-        curl.args(["--write-out", "\n%{http_code}", "--header", "content-type: application/json"]);
+        let (trusted, authorization) =
+            (self.root.path().join("mnt/tls/tls.crt"), format!("authorization: Bearer {token}"));
+        let mut words = vec!["--request", method, "--header", "content-type: application/json"];
         if !token.is_empty() {
-            curl.args(["--header", &format!("authorization: Bearer {token}")]);
+            words.extend(["--header", &authorization]);
         }
-        if let Some(body) = body {
-            curl.args(["--data", &body.to_string()]);
-        }
-        let said = curl.arg(format!("https://{HOST}:{}{path}", self.port)).output().unwrap();
-        if !said.status.success() {
-            return Err(String::from_utf8_lossy(&said.stderr).into_owned());
-        }
-        let text = String::from_utf8(said.stdout).unwrap();
-        let (answer, status) = text.rsplit_once('\n').unwrap();
-        Ok((status.parse().unwrap(), serde_json::from_str(answer).unwrap_or_default()))
+        let body = body.map(Value::to_string);
+        words.extend(body.iter().flat_map(|body| ["--data", body]));
+        Server { host: HOST, port: self.port, trusted: &trusted }.call(path, &words)
     }
 }
 

@@ -15,6 +15,7 @@ use crate::kubernetes::{FLEET, SANDBOX, reached_with};
 use crate::rights::tenant;
 use crate::support::control_plane::process::{Folder, Process};
 use crate::support::control_plane::{ControlPlane, until};
+use crate::support::curl::Server;
 use crate::support::knot::Knot;
 use crate::support::kubelet::{Kubelet, pod};
 use crate::support::names::{DOMAIN, MANAGED, certificate, fields, keep};
@@ -61,9 +62,7 @@ struct Prometheus {
 
 impl Drop for Prometheus {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            println!("Prometheus logged:\n{}", self.process.said());
-        }
+        self.process.tell_of_failure("Prometheus");
     }
 }
 
@@ -75,8 +74,7 @@ impl Prometheus {
         let words = "create token prometheus --namespace=kafka-monitoring";
         let token = plane.kubectl(words, "").expect(0).out;
         fs::write(account.join("token"), token.trim()).unwrap();
-        let kubeconfig: Value = serde_json::from_str(&plane.kubeconfig()).unwrap();
-        let kubeconfig = with_token(kubeconfig, token.trim());
+        let kubeconfig: Value = serde_json::from_str(&plane.kubeconfig_of(token.trim())).unwrap();
         let server = kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"].as_str().unwrap();
         fs::write(account.join("ca.crt"), STANDARD.decode(server).unwrap()).unwrap();
         fs::write(account.join("kubeconfig"), kubeconfig.to_string()).unwrap();
@@ -102,26 +100,9 @@ impl Prometheus {
 
     /// The status and the answer to a call as a user; the error is curl's.
     fn call(&self, login: Option<&str>, path: &str) -> Result<(u16, Value), String> {
-        let mut curl = Command::new("curl");
-        curl.args([
-            "--silent",
-            "--show-error",
-            "--max-time",
-            "60",
-            "--write-out",
-            "\n%{http_code}",
-            "--cacert",
-        ]);
-        curl.arg(self.root.path().join("etc/prometheus/tls/chain.pem"));
-        curl.arg("--resolve").arg(format!("{HOST}:{}:127.0.0.1", self.port));
-        curl.args(login.iter().flat_map(|login| ["--user", login]));
-        let said = curl.arg(format!("https://{HOST}:{}{path}", self.port)).output().unwrap();
-        if !said.status.success() {
-            return Err(String::from_utf8_lossy(&said.stderr).into_owned());
-        }
-        let text = String::from_utf8(said.stdout).unwrap();
-        let (answer, status) = text.rsplit_once('\n').unwrap();
-        Ok((status.parse().unwrap(), serde_json::from_str(answer).unwrap_or_default()))
+        let trusted = self.root.path().join("etc/prometheus/tls/chain.pem");
+        let words: Vec<&str> = login.iter().flat_map(|login| ["--user", login]).collect();
+        Server { host: HOST, port: self.port, trusted: &trusted }.call(path, &words)
     }
 
     fn status(&self, login: Option<&str>) -> u16 {
@@ -157,12 +138,6 @@ impl Prometheus {
         client.arg("-CAfile").arg(&file).args(["-connect", &format!("127.0.0.1:{}", self.port)]);
         client.stdin(std::process::Stdio::null()).output().unwrap().status.success()
     }
-}
-
-/// The kubeconfig of a service account, as a pod has it.
-fn with_token(mut kubeconfig: Value, token: &str) -> Value {
-    kubeconfig["users"][0]["user"] = json!({"token": token});
-    kubeconfig
 }
 
 /// A path of the container, or a text with some, below a folder.

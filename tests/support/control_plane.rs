@@ -252,7 +252,7 @@ impl ControlPlane {
     }
 
     /// A kubeconfig in the form that specs accept: server, CA and token, all inline.
-    fn kubeconfig_of(&self, token: &str) -> String {
+    pub fn kubeconfig_of(&self, token: &str) -> String {
         self.kubeconfig_with(json!({"token": token}))
     }
 

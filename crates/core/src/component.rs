@@ -5,6 +5,7 @@ pub mod clients;
 pub mod consequence;
 mod difference;
 pub mod dns_records;
+mod exposure;
 mod extras;
 pub mod fleet_manifest;
 mod gateway;
@@ -16,6 +17,7 @@ pub mod leftovers;
 mod load_balancers;
 pub mod manifest;
 mod monitoring;
+mod mount;
 pub mod object;
 mod object_facts;
 mod prometheus;
@@ -51,7 +53,9 @@ pub use monitoring::NAMESPACE as MONITORING_NAMESPACE;
 pub use monitoring::kinds::{API_VERSION as MONITORING_API, PROMETHEUS};
 pub use monitoring::selectors::{PrometheusSelectors, Requirement, SelectedKind, Unselected};
 pub use object::{Manifest, SecretEncoding, SecretSlot, Stage};
-pub use object_facts::{Disk, ObjectFacts, ObjectRole, PlacementNeeds, facts, images_of_pod};
+pub use object_facts::{
+    Disk, ObjectFacts, ObjectRole, PlacementNeeds, facts, images_of_pod, images_of_template,
+};
 pub use prometheus::{
     NAME as PROMETHEUS_ACCOUNT, NAMESPACE as PROMETHEUS_NAMESPACE, follows_clusters, web_configuration,
 };

@@ -69,11 +69,10 @@ impl<'a> Renderer<'a> {
     /// Every object of a fleet but its DNS records, for which the target has to be asked; `None` for a fleet that should not exist.
     pub fn fleet(&self, fleet: &FleetKey) -> Option<FleetManifests> {
         let clusters = self.clusters.get(fleet)?;
-        let own = self.fleets.get(fleet).map(|fleet| FleetScope { fleet, clusters, config: self.config });
-        let own = own.iter().flat_map(|scope| COMPONENTS.iter().flat_map(|it| (it.in_fleet)(scope)));
-        let own = own.filter(|manifest| {
-            let fleet = self.fleets.get(fleet);
-            fleet.is_none_or(|fleet| is_written(manifest, &fleet.spec, &self.config.secrets))
+        let scope = self.fleets.get(fleet).map(|fleet| FleetScope { fleet, clusters, config: self.config });
+        let own = scope.iter().flat_map(|scope| {
+            let objects = COMPONENTS.iter().flat_map(|it| (it.in_fleet)(scope));
+            objects.filter(|manifest| is_written(manifest, &scope.fleet.spec, &scope.config.secrets))
         });
         let objects = own.chain(clusters.iter().flat_map(|cluster| objects(cluster, self.config)));
         Some(objects.map(|manifest| (manifest.key.clone(), manifest)).collect())

@@ -48,6 +48,15 @@ impl Process {
     pub fn said(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
+
+    /// Prints the end of its log if the test that drops it has failed.
+    pub fn tell_of_failure(&self, name: &str) {
+        if std::thread::panicking() {
+            let log = self.said();
+            let lines: Vec<&str> = log.lines().collect();
+            println!("{name} logged:\n{}", lines[lines.len().saturating_sub(40)..].join("\n"));
+        }
+    }
 }
 
 impl Drop for Process {

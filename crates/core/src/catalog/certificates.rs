@@ -197,11 +197,16 @@ pub(super) fn check_clusters(draft: &mut CatalogDraft, certificates: &BTreeMap<R
         draft.refuse(document, finding);
         let Some((of, _)) = hosts::domain_of(draft, cluster) else { continue };
         if !certificates.contains_key(&of) && managed::is_managed(draft, &of) {
-            let issued = draft.secrets.certificates.get(&of);
-            let why = issued.and_then(|issued| Some(issued.failure.as_ref()?.why.clone()));
-            draft.wait(&document.key, Hold::Certificate { of, why });
+            draft.wait(&document.key, awaited(draft, of));
         }
     }
+}
+
+/// The hold of what waits for the first certificate of a base domain, with the reason of the last failure.
+pub(super) fn awaited(draft: &CatalogDraft, of: ResourceKey) -> Hold {
+    let issued = draft.secrets.certificates.get(&of);
+    let why = issued.and_then(|issued| Some(issued.failure.as_ref()?.why.clone()));
+    Hold::Certificate { of, why }
 }
 
 pub(super) fn warn(draft: &mut CatalogDraft, certificates: &BTreeMap<ResourceKey, Certificate>) {

@@ -1,7 +1,7 @@
 //! Checks of fleets with a Prometheus of their own, against the settings and the base domain.
 
 use crate::catalog::draft::{CatalogDraft, CatalogFinding};
-use crate::catalog::{Hold, certificates, hosts};
+use crate::catalog::{certificates, hosts};
 use crate::names::{Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::spec::certificate::Certificate;
@@ -22,9 +22,7 @@ pub(super) fn check(draft: &mut CatalogDraft) {
         let runs = matches!(draft.last_good(&document.key), Some(Spec::Fleet(applied))
             if applied.advanced_config.own_prometheus().is_some() && applied.domain != fleet.domain);
         if let Some(of) = awaited_certificate(draft, fleet).filter(|_| runs) {
-            let issued = draft.secrets.certificates.get(&of);
-            let why = issued.and_then(|issued| Some(issued.failure.as_ref()?.why.clone()));
-            draft.wait(&document.key, Hold::Certificate { of, why });
+            draft.wait(&document.key, certificates::awaited(draft, of));
         }
     }
 }

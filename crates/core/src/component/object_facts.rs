@@ -128,6 +128,11 @@ pub fn images_of_pod(pod: &Value) -> BTreeSet<String> {
     of_containers.chain(of_volumes).filter_map(|image| image.as_str().map(str::to_owned)).collect()
 }
 
+/// The images of the pods that an object has a template of.
+pub fn images_of_template(object: &Json) -> BTreeSet<String> {
+    object.value().pointer("/spec/template/spec").map(images_of_pod).unwrap_or_default()
+}
+
 impl Manifest {
     pub fn facts(&self) -> &'static ObjectFacts {
         facts(&self.key.kind)

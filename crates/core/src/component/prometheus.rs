@@ -19,8 +19,8 @@ use crate::component::Verdict::InPlace;
 use crate::component::consequence::*;
 use crate::component::labels::METRICS;
 use crate::component::{
-    Component, Difference, FleetScope, Manifest, ObjectFacts, Stage, fleet_manifest, load_balancers,
-    monitoring,
+    Component, Difference, FleetScope, Manifest, ObjectFacts, Stage, fleet_manifest, images_of_template,
+    load_balancers, monitoring,
 };
 use crate::names::{ObjectKey, tenths};
 use crate::spec::OwnPrometheus;
@@ -35,7 +35,7 @@ pub static COMPONENT: Component = Component {
         kind: "StatefulSet",
         stage: Stage::Operator,
         size: server::size,
-        images: server::images,
+        images: images_of_template,
         ..ObjectFacts::NONE
     }],
     consequences: Consequences { rows: ROWS, placeholders: &[("{prometheus}", takes)], ..Consequences::NONE },

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::catalog::ResolvedFleet;
 use crate::component::Verdict::{self, InPlace, RollingRestart};
 use crate::component::consequence::*;
-use crate::component::{Component, Manifest, ObjectFacts, Size, Stage, fleet_manifest, images_of_pod};
+use crate::component::{Component, Manifest, ObjectFacts, Size, Stage, fleet_manifest, images_of_template};
 use crate::config::OperatorsConfig;
 
 pub static COMPONENT: Component = Component {
@@ -26,9 +26,7 @@ pub static COMPONENT: Component = Component {
             kind: "Deployment",
             stage: Stage::Operator,
             size: Size::of_deployment,
-            images: |deployment| {
-                deployment.value().pointer("/spec/template/spec").map(images_of_pod).unwrap_or_default()
-            },
+            images: images_of_template,
             ..ObjectFacts::NONE
         },
     ],

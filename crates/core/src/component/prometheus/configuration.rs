@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::PrometheusContext;
 use crate::component::labels::{CLUSTER, FLEET, ORGANIZATION};
 use crate::component::monitoring::{alerts, pod_monitor, sizes};
+use crate::component::mount::{Mount, MountSource};
 use crate::component::{FleetScope, Manifest};
 
 /// The names of the ConfigMaps, and of the files in them.
@@ -35,14 +36,14 @@ pub fn objects(context: &PrometheusContext, scope: &FleetScope) -> Vec<Manifest>
     ]
 }
 
-pub fn volumes() -> Vec<Value> {
-    let volume = |name: &str, map: &str| json!({"name": name, "configMap": {"name": map}});
-    vec![volume("config", CONFIGURATION), volume("sizes", SIZES)]
-}
-
-pub fn mounts() -> Vec<Value> {
-    let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path, "readOnly": true});
-    vec![mount("config", FOLDER), mount("sizes", SIZES_FOLDER)]
+pub fn mounts() -> [Mount; 2] {
+    let mount = |name, object: &str, folder| Mount {
+        name,
+        source: MountSource::ConfigMap,
+        object: object.to_owned(),
+        folder,
+    };
+    [mount("config", CONFIGURATION, FOLDER), mount("sizes", SIZES, SIZES_FOLDER)]
 }
 
 fn configuration(context: &PrometheusContext) -> Value {

@@ -5,19 +5,14 @@ use serde_json::json;
 use super::server::PORT;
 use super::{NAME, PrometheusContext};
 use crate::component::gateway::kinds::TLS_ROUTE;
-use crate::component::{Manifest, gateway, load_balancers};
+use crate::component::{Manifest, exposure, load_balancers};
 use crate::spec::Exposure;
 
 pub fn objects(context: &PrometheusContext) -> Vec<Manifest> {
-    let is_balanced = context.fleet.spec.advanced_config.exposure == Exposure::LoadBalancer;
-    let selector = json!({"app.kubernetes.io/name": NAME});
-    let mut service = json!({
-        "spec": {
-            "type": if is_balanced { "LoadBalancer" } else { "ClusterIP" },
-            "selector": selector,
-            "ports": [{"name": "https", "port": gateway::PORT, "targetPort": PORT, "protocol": "TCP"}],
-        },
-    });
+    let exposure = context.fleet.spec.advanced_config.exposure;
+    let is_balanced = exposure == Exposure::LoadBalancer;
+    let pods = json!({"app.kubernetes.io/name": NAME});
+    let mut service = json!({"spec": exposure::service(exposure, &pods, PORT)});
     if is_balanced {
         let annotations =
             load_balancers::annotations(&context.resolved.domain, &context.host(), context.spec.private);
@@ -25,7 +20,7 @@ pub fn objects(context: &PrometheusContext) -> Vec<Manifest> {
     }
     // Clients come through the Gateway, whose pods may be in any namespace, or through the load balancer, and have to log in.
     let policy = json!({"spec": {
-        "podSelector": {"matchLabels": selector},
+        "podSelector": {"matchLabels": pods},
         "policyTypes": ["Ingress"],
         "ingress": [{"ports": [{"port": PORT, "protocol": "TCP"}]}],
     }});
@@ -34,13 +29,7 @@ pub fn objects(context: &PrometheusContext) -> Vec<Manifest> {
         context.object("networking.k8s.io/v1", "NetworkPolicy", NAME, policy),
     ];
     if !is_balanced {
-        let mut route = json!({
-            "spec": {
-                "parentRefs": [gateway::parent()],
-                "hostnames": [context.host()],
-                "rules": [{"backendRefs": [{"name": NAME, "port": gateway::PORT}]}],
-            },
-        });
+        let mut route = json!({"spec": exposure::route(&context.host(), NAME)});
         if let Some(annotations) = load_balancers::route_annotations(&context.resolved.domain) {
             route["metadata"]["annotations"] = json!(annotations);
         }

@@ -5,12 +5,13 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::{NAME, PrometheusContext};
+use crate::component::mount::{Mount, MountSource};
 use crate::component::{Manifest, SecretEncoding, SecretSlot};
 
-pub const TLS: &str = "prometheus-tls";
-pub const WEB: &str = "prometheus-web";
+const TLS: &str = "prometheus-tls";
+const WEB: &str = "prometheus-web";
 
-pub const TLS_FOLDER: &str = "/etc/prometheus/tls";
+const TLS_FOLDER: &str = "/etc/prometheus/tls";
 pub const WEB_FOLDER: &str = "/etc/prometheus/web";
 pub const WEB_FILE: &str = "web.yml";
 const CHAIN_FILE: &str = "chain.pem";
@@ -27,6 +28,16 @@ pub fn secrets(context: &PrometheusContext) -> Vec<Manifest> {
         context.object("v1", "Secret", TLS, tls),
         context.object("v1", "Secret", WEB, json!({"data": {WEB_FILE: web}})),
     ]
+}
+
+pub fn mounts() -> [Mount; 2] {
+    let mount = |name, object: &str, folder| Mount {
+        name,
+        source: MountSource::Secret,
+        object: object.to_owned(),
+        folder,
+    };
+    [mount("tls", TLS, TLS_FOLDER), mount("web", WEB, WEB_FOLDER)]
 }
 
 /// The web configuration of Prometheus for the password with this bcrypt hash.

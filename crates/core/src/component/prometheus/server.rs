@@ -1,11 +1,10 @@
 //! The server itself, with its disk.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
 
 use super::{NAME, PrometheusContext, configuration, login};
-use crate::component::{Manifest, Resources, Size, images_of_pod};
+use crate::component::mount::Mount;
+use crate::component::{Manifest, Resources, Size};
 use crate::names::Json;
 
 /// The port for clients, with TLS and login.
@@ -22,9 +21,10 @@ const FILLED: u64 = 80;
 /// What it takes beside the series of clusters, and for each Kafka unit that the fleet may have: a guess of 20,000 series,
 /// at some kB each.
 const BASE: Resources = Resources { cpu_millis: 200, memory_mib: 512 };
+const EACH_UNIT: Resources = Resources { cpu_millis: 20, memory_mib: 100 };
+
 /// A limit of units that is far above what there is shouldn't keep it from starting.
 const MOST_UNITS: u64 = 500;
-const EACH_UNIT: Resources = Resources { cpu_millis: 20, memory_mib: 100 };
 
 pub fn objects(context: &PrometheusContext) -> Vec<Manifest> {
     // The token is for its pod alone, which asks for it.
@@ -50,7 +50,7 @@ fn spec(context: &PrometheusContext) -> Value {
         "podManagementPolicy": "Parallel",
         "serviceName": NAME,
         "selector": {"matchLabels": labels},
-        // Its metrics stay where it is removed, or its namespace is.
+        // Its metrics stay where it is removed.
         "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
         "template": {"metadata": {"labels": labels}, "spec": pod(context)},
         "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
@@ -58,13 +58,10 @@ fn spec(context: &PrometheusContext) -> Value {
 }
 
 fn pod(context: &PrometheusContext) -> Value {
-    let mut volumes = configuration::volumes();
-    volumes.push(json!({"name": "tls", "secret": {"secretName": login::TLS}}));
-    volumes.push(json!({"name": "web", "secret": {"secretName": login::WEB}}));
-    let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path, "readOnly": true});
-    let mut mounts = configuration::mounts();
-    mounts.extend([mount("tls", login::TLS_FOLDER), mount("web", login::WEB_FOLDER)]);
-    mounts.push(json!({"name": "data", "mountPath": DATA}));
+    let files: Vec<Mount> = configuration::mounts().into_iter().chain(login::mounts()).collect();
+    let volumes: Vec<Value> = files.iter().map(Mount::volume).collect();
+    let data = json!({"name": "data", "mountPath": DATA});
+    let mounts: Vec<Value> = files.iter().map(Mount::mounted).chain([data]).collect();
     // A login would be needed to ask for more.
     let listens = json!({"tcpSocket": {"port": PORT}, "periodSeconds": 10});
     json!({
@@ -132,8 +129,4 @@ pub fn size(set: &Json) -> Size {
     };
     let disk_gib = claims.into_iter().flatten().filter_map(storage).sum();
     Size { disk_gib, ..Size::of_deployment(set) }
-}
-
-pub fn images(set: &Json) -> BTreeSet<String> {
-    set.value().pointer("/spec/template/spec").map(images_of_pod).unwrap_or_default()
 }

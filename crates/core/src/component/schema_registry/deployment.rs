@@ -7,6 +7,7 @@ use super::kinds::{COMPONENT, DEPLOYMENT, DISRUPTION_BUDGET, NAME};
 use super::{POD, RegistryContext, environment};
 use crate::component::kafka::{self, tls_secret};
 use crate::component::labels::{self, CLUSTER, MOUNTED, ZONE};
+use crate::component::mount::{Mount, MountSource};
 use crate::component::{Manifest, clients, manifest};
 use crate::names::Digest;
 
@@ -17,15 +18,6 @@ const MANAGEMENT_PORT: u16 = 9000;
 
 /// The folder for files that the process makes: nothing else can be written.
 const TEMPORARY: &str = "/tmp";
-
-/// A file that the process reads, from an object of the namespace.
-struct Mount {
-    name: &'static str,
-    /// The kind of volume, and the key that names the object in it.
-    kind: (&'static str, &'static str),
-    object: String,
-    path: &'static str,
-}
 
 pub fn metadata(context: &RegistryContext) -> ObjectMeta {
     let mut metadata = labels::metadata(context.cluster, context.name());
@@ -71,14 +63,9 @@ fn selector(context: &RegistryContext) -> Value {
 
 fn pod(context: &RegistryContext) -> Value {
     let mounts = mounts(context);
-    let volume = |mount: &Mount| {
-        let (kind, key) = mount.kind;
-        json!({"name": mount.name, kind: {key: mount.object}})
-    };
-    let mounted = |mount: &Mount| json!({"name": mount.name, "mountPath": mount.path, "readOnly": true});
     let volumes =
-        mounts.iter().map(volume).chain([json!({"name": "tmp", "emptyDir": {"sizeLimit": "256Mi"}})]);
-    let mounted = mounts.iter().map(mounted).chain([json!({"name": "tmp", "mountPath": TEMPORARY})]);
+        mounts.iter().map(Mount::volume).chain([json!({"name": "tmp", "emptyDir": {"sizeLimit": "256Mi"}})]);
+    let mounted = mounts.iter().map(Mount::mounted).chain([json!({"name": "tmp", "mountPath": TEMPORARY})]);
     let probe = |path: &str| json!({"httpGet": {"path": path, "port": MANAGEMENT_PORT}, "timeoutSeconds": 5});
     let mut starts = probe("/health/ready");
     // Until it has read its topic it counts as neither ready nor alive. Ten minutes are enough for a long one.
@@ -128,16 +115,14 @@ fn spread(context: &RegistryContext, topology: &str) -> Value {
 fn mounts(context: &RegistryContext) -> Vec<Mount> {
     let cluster = context.cluster;
     let kafka_ca = clients(cluster).map(|clients| clients.ca_secret).unwrap_or_default();
-    let secret = ("secret", "secretName");
-    let certificate =
-        Mount { name: "tls", kind: secret, object: tls_secret::name(cluster), path: environment::TLS_FOLDER };
-    let kafka =
-        Mount { name: "kafka-ca", kind: secret, object: kafka_ca, path: environment::KAFKA_CA_FOLDER };
+    let secret = |name, object, folder| Mount { name, source: MountSource::Secret, object, folder };
+    let certificate = secret("tls", tls_secret::name(cluster), environment::TLS_FOLDER);
+    let kafka = secret("kafka-ca", kafka_ca, environment::KAFKA_CA_FOLDER);
     let issuer = context.provider.ca_cert.as_ref().map(|_| Mount {
         name: "oauth-ca",
-        kind: ("configMap", "name"),
+        source: MountSource::ConfigMap,
         object: kafka::oauth_ca_name(cluster),
-        path: environment::OAUTH_CA_FOLDER,
+        folder: environment::OAUTH_CA_FOLDER,
     });
     [certificate, kafka].into_iter().chain(issuer).collect()
 }

@@ -96,17 +96,6 @@ impl Rules<'_> {
                 "remove it, or set `prometheus: own` to have a Prometheus run on the fleet",
             );
         }
-        for field in ["labels", "namespace"].iter().filter(|_| is_own) {
-            let place = format!("{AT}/{field}");
-            if self.is_given(&place) {
-                self.refuse(
-                    &place,
-                    "no-effect",
-                    format!("`monitoring.{field}` has no effect with `prometheus: own`"),
-                    format!("remove `{field}`"),
-                );
-            }
-        }
         if fleet.advanced_config.exposure == Exposure::TlsRoute
             && monitoring.own.as_ref().is_some_and(|own| own.private)
         {
@@ -117,17 +106,24 @@ impl Rules<'_> {
                 "remove it; `gateway.private` says whether the Gateway is private",
             );
         }
-        if monitoring.prometheus == Prometheus::None {
-            for field in ["labels", "namespace", "dashboards", "alerts"] {
-                let place = format!("{AT}/{field}");
-                if self.is_given(&place) {
-                    self.refuse(
-                        &place,
-                        "no-effect",
-                        format!("`monitoring.{field}` has no effect without a Prometheus"),
-                        format!("add `prometheus: existing` if one is there, or remove `{field}`"),
-                    );
-                }
+        let (idle, when, instead): (&[&str], _, _) = match monitoring.prometheus {
+            Prometheus::None => (
+                &["labels", "namespace", "dashboards", "alerts"],
+                "without a Prometheus",
+                "add `prometheus: existing` if one is there, or ",
+            ),
+            Prometheus::Own => (&["labels", "namespace"], "with `prometheus: own`", ""),
+            Prometheus::Existing => (&[], "", ""),
+        };
+        for field in idle {
+            let place = format!("{AT}/{field}");
+            if self.is_given(&place) {
+                self.refuse(
+                    &place,
+                    "no-effect",
+                    format!("`monitoring.{field}` has no effect {when}"),
+                    format!("{instead}remove `{field}`"),
+                );
             }
         }
         for (label, value) in &monitoring.labels {

@@ -1,0 +1,28 @@
+//! The way from outside of Kubernetes to a workload with TLS and a login of its own: through the fleet's Gateway, or by a
+//! load balancer.
+
+use serde_json::{Value, json};
+
+use crate::component::gateway;
+use crate::spec::Exposure;
+
+/// The spec of its Service.
+pub fn service(exposure: Exposure, pods: &Value, port: u16) -> Value {
+    json!({
+        "type": match exposure {
+            Exposure::LoadBalancer => "LoadBalancer",
+            Exposure::TlsRoute => "ClusterIP",
+        },
+        "selector": pods,
+        "ports": [{"name": "https", "port": gateway::PORT, "targetPort": port, "protocol": "TCP"}],
+    })
+}
+
+/// The spec of its TLSRoute, from a host name to its Service.
+pub fn route(host: &str, service: &str) -> Value {
+    json!({
+        "parentRefs": [gateway::parent()],
+        "hostnames": [host],
+        "rules": [{"backendRefs": [{"name": service, "port": gateway::PORT}]}],
+    })
+}

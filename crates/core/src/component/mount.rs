@@ -1,0 +1,34 @@
+//! Files of a pod that are read from an object of its namespace.
+
+use serde_json::{Value, json};
+
+/// A folder in a container with the files of a Secret or a ConfigMap.
+pub struct Mount {
+    /// The name of the volume.
+    pub name: &'static str,
+    pub source: MountSource,
+    /// The name of the object.
+    pub object: String,
+    pub folder: &'static str,
+}
+
+#[derive(Clone, Copy)]
+pub enum MountSource {
+    Secret,
+    ConfigMap,
+}
+
+impl Mount {
+    /// The volume, as a pod has it.
+    pub fn volume(&self) -> Value {
+        match self.source {
+            MountSource::Secret => json!({"name": self.name, "secret": {"secretName": self.object}}),
+            MountSource::ConfigMap => json!({"name": self.name, "configMap": {"name": self.object}}),
+        }
+    }
+
+    /// The mount, as a container has it.
+    pub fn mounted(&self) -> Value {
+        json!({"name": self.name, "mountPath": self.folder, "readOnly": true})
+    }
+}
