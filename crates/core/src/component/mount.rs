@@ -5,20 +5,27 @@ use serde_json::{Value, json};
 /// A folder in a container with the files of a Secret or a ConfigMap.
 pub struct Mount {
     /// The name of the volume.
-    pub name: &'static str,
-    pub source: MountSource,
+    name: &'static str,
+    source: MountSource,
     /// The name of the object.
-    pub object: String,
-    pub folder: &'static str,
+    object: String,
+    folder: &'static str,
 }
 
-#[derive(Clone, Copy)]
-pub enum MountSource {
+enum MountSource {
     Secret,
     ConfigMap,
 }
 
 impl Mount {
+    pub fn secret(name: &'static str, object: impl Into<String>, folder: &'static str) -> Mount {
+        Mount { name, source: MountSource::Secret, object: object.into(), folder }
+    }
+
+    pub fn config_map(name: &'static str, object: impl Into<String>, folder: &'static str) -> Mount {
+        Mount { name, source: MountSource::ConfigMap, object: object.into(), folder }
+    }
+
     /// The volume, as a pod has it.
     pub fn volume(&self) -> Value {
         match self.source {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::PrometheusContext;
 use crate::component::labels::{CLUSTER, FLEET, ORGANIZATION};
 use crate::component::monitoring::{alerts, pod_monitor, sizes};
-use crate::component::mount::{Mount, MountSource};
+use crate::component::mount::Mount;
 use crate::component::{FleetScope, Manifest};
 
 /// The names of the ConfigMaps, and of the files in them.
@@ -37,13 +37,7 @@ pub fn objects(context: &PrometheusContext, scope: &FleetScope) -> Vec<Manifest>
 }
 
 pub fn mounts() -> [Mount; 2] {
-    let mount = |name, object: &str, folder| Mount {
-        name,
-        source: MountSource::ConfigMap,
-        object: object.to_owned(),
-        folder,
-    };
-    [mount("config", CONFIGURATION, FOLDER), mount("sizes", SIZES, SIZES_FOLDER)]
+    [Mount::config_map("config", CONFIGURATION, FOLDER), Mount::config_map("sizes", SIZES, SIZES_FOLDER)]
 }
 
 fn configuration(context: &PrometheusContext) -> Value {

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::{NAME, PrometheusContext};
-use crate::component::mount::{Mount, MountSource};
+use crate::component::mount::Mount;
 use crate::component::{Manifest, SecretEncoding, SecretSlot};
 
 const TLS: &str = "prometheus-tls";
@@ -31,13 +31,7 @@ pub fn secrets(context: &PrometheusContext) -> Vec<Manifest> {
 }
 
 pub fn mounts() -> [Mount; 2] {
-    let mount = |name, object: &str, folder| Mount {
-        name,
-        source: MountSource::Secret,
-        object: object.to_owned(),
-        folder,
-    };
-    [mount("tls", TLS, TLS_FOLDER), mount("web", WEB, WEB_FOLDER)]
+    [Mount::secret("tls", TLS, TLS_FOLDER), Mount::secret("web", WEB, WEB_FOLDER)]
 }
 
 /// The web configuration of Prometheus for the password with this bcrypt hash.

@@ -7,7 +7,7 @@ use super::kinds::{COMPONENT, DEPLOYMENT, DISRUPTION_BUDGET, NAME};
 use super::{POD, RegistryContext, environment};
 use crate::component::kafka::{self, tls_secret};
 use crate::component::labels::{self, CLUSTER, MOUNTED, ZONE};
-use crate::component::mount::{Mount, MountSource};
+use crate::component::mount::Mount;
 use crate::component::{Manifest, clients, manifest};
 use crate::names::Digest;
 
@@ -115,14 +115,11 @@ fn spread(context: &RegistryContext, topology: &str) -> Value {
 fn mounts(context: &RegistryContext) -> Vec<Mount> {
     let cluster = context.cluster;
     let kafka_ca = clients(cluster).map(|clients| clients.ca_secret).unwrap_or_default();
-    let secret = |name, object, folder| Mount { name, source: MountSource::Secret, object, folder };
-    let certificate = secret("tls", tls_secret::name(cluster), environment::TLS_FOLDER);
-    let kafka = secret("kafka-ca", kafka_ca, environment::KAFKA_CA_FOLDER);
-    let issuer = context.provider.ca_cert.as_ref().map(|_| Mount {
-        name: "oauth-ca",
-        source: MountSource::ConfigMap,
-        object: kafka::oauth_ca_name(cluster),
-        folder: environment::OAUTH_CA_FOLDER,
-    });
+    let certificate = Mount::secret("tls", tls_secret::name(cluster), environment::TLS_FOLDER);
+    let kafka = Mount::secret("kafka-ca", kafka_ca, environment::KAFKA_CA_FOLDER);
+    let issuer =
+        context.provider.ca_cert.as_ref().map(|_| {
+            Mount::config_map("oauth-ca", kafka::oauth_ca_name(cluster), environment::OAUTH_CA_FOLDER)
+        });
     [certificate, kafka].into_iter().chain(issuer).collect()
 }
