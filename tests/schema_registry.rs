@@ -67,7 +67,7 @@ fn a_registry_has_a_name_behind_the_gateway_and_goes_without_its_schemas() {
         r#"{"apiGroups":["apps"],"resources":["deployments"],"verbs":["create","delete","patch"]}"#,
     ]);
     assert_eq!(object(&plane, "deployment orders-registry"), None);
-    give(&plane, "--gateway --schema-registry");
+    give(&plane, "--gateway --workloads");
     // The server learns of a changed policy a moment after it is stored.
     let try_it = "create deployment x --image=x --namespace=kafka-acme--sandbox --dry-run=server";
     until("the policy holds", || (plane.kubectl_with(&kubeconfig, try_it).code == 0).then_some(()));

@@ -34,10 +34,10 @@ pub struct Role {
     /// `monitoring.namespace`, if it has one.
     #[arg(long, value_name = "NAMESPACE", num_args = 0..=1, require_equals = true, default_missing_value = MONITORING_NAMESPACE, value_parser = name)]
     monitoring: Option<String>,
-    /// Add the rights for the schema registries of clusters: to run Deployments in the namespaces of clusters, with
+    /// Add the rights for the schema registries and consoles of clusters: to run Deployments in the namespaces of clusters, with
     /// Services, TLSRoutes and disruption budgets. An account with these can run any image there.
     #[arg(long)]
-    schema_registry: bool,
+    workloads: bool,
     /// Add the rights to run the Prometheus of a fleet with `prometheus: own` in the namespace `kafka-monitoring`, and a
     /// ClusterRole for that Prometheus, with which it finds pods and nodes and reads the metrics of the latter. An account with these can run any image
     /// in that namespace.
@@ -81,7 +81,7 @@ pub fn run(verb: &Role, console: &mut Console) -> Result<u8, Failure> {
         gateway: verb.gateway,
         topics: true,
         monitoring: verb.monitoring.is_some(),
-        schema_registry: verb.schema_registry,
+        workloads: verb.workloads,
         prometheus: verb.prometheus,
     };
     let Role { logs, metrics, .. } = *verb;

@@ -10,6 +10,7 @@ mod extras;
 pub mod fleet_manifest;
 mod gateway;
 pub mod health;
+mod http_workload;
 mod kafka;
 pub mod kind;
 pub mod labels;
@@ -72,6 +73,7 @@ pub static COMPONENTS: &[&Component] = &[
     &gateway::COMPONENT,
     &kafka::COMPONENT,
     &topics::COMPONENT,
+    &http_workload::COMPONENT,
     &schema_registry::COMPONENT,
     &monitoring::COMPONENT,
     &prometheus::COMPONENT,

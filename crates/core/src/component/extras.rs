@@ -1,8 +1,8 @@
 //! The components that only some fleets have.
 
 use super::Component;
+use super::http_workload::kinds::DEPLOYMENT as WORKLOAD;
 use super::prometheus::kinds::STATEFUL_SET as PROMETHEUS;
-use super::schema_registry::kinds::DEPLOYMENT as REGISTRY;
 use crate::names::{Kind, ObjectKey, ResourceKey};
 use crate::spec::{Exposure, Fleet};
 
@@ -14,7 +14,8 @@ pub struct Extras {
     pub topics: bool,
     /// The objects for a Prometheus that is there already.
     pub monitoring: bool,
-    pub schema_registry: bool,
+    /// Programs beside brokers: schema registries and consoles.
+    pub workloads: bool,
     /// A Prometheus of Streamfleet's own.
     pub prometheus: bool,
 }
@@ -25,7 +26,7 @@ impl Extras {
         gateway: true,
         topics: true,
         monitoring: true,
-        schema_registry: true,
+        workloads: true,
         prometheus: true,
     };
 
@@ -36,7 +37,7 @@ impl Extras {
             gateway: config.exposure == Exposure::TlsRoute,
             topics: false,
             monitoring: config.prometheus().is_some(),
-            schema_registry: false,
+            workloads: false,
             prometheus: config.own_prometheus().is_some(),
         }
     }
@@ -52,7 +53,7 @@ impl Extras {
         let mut all = self;
         for (object, owner) in objects {
             all.topics |= owner.kind == Kind::Topic;
-            all.schema_registry |= owner.kind == Kind::Cluster && object.kind == REGISTRY.kind;
+            all.workloads |= owner.kind == Kind::Cluster && object.kind == WORKLOAD.kind;
             all.prometheus |= owner.kind == Kind::Fleet && object.kind == PROMETHEUS.kind;
         }
         all

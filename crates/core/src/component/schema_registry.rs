@@ -3,11 +3,7 @@
 //! It reaches Kafka by the administrator's listener, the only one that takes a password whatever the cluster's clients
 //! log in with, as a user of its own with rights to its own topics alone.
 
-mod deployment;
 mod environment;
-mod exposure;
-mod health;
-pub mod kinds;
 mod user;
 
 use std::borrow::Cow;
@@ -15,25 +11,27 @@ use std::borrow::Cow;
 use crate::catalog::{HostNames, ResolvedCluster};
 use crate::component::Verdict::InPlace;
 use crate::component::consequence::*;
-use crate::component::{
-    ClusterPart, Component, ObjectFacts, QuotaShare, Resources, Size, Traffic, kafka, load_balancers,
-};
+use crate::component::http_workload::health::{self, WorkloadWords};
+use crate::component::http_workload::{self, HttpWorkload};
+use crate::component::mount::Mount;
+use crate::component::{ClusterPart, Component, Resources, kafka};
 use crate::config::Config;
-use crate::names::Json;
-use crate::spec::{Exposure, IdentityProvider, Profile, SchemaRegistry};
+use crate::spec::{IdentityProvider, Profile, SchemaRegistry};
 pub use user::name as user_name;
 
 pub static COMPONENT: Component = Component {
-    kinds: &kinds::KINDS,
-    is_installed: |extras| extras.schema_registry,
     in_cluster,
     hosts: &[HOSTS],
-    services: Some(kinds::SELECTOR),
-    troubles: health::troubles,
-    objects: &[ObjectFacts { kind: "Service", size: of_service, ..ObjectFacts::NONE }],
+    services: Some("labelSelector=streamfleet.io%2Fcomponent%3Dschema-registry"),
+    troubles: |wanted, read| health::troubles(&WORDS, &user::of(&wanted.cluster), wanted, read),
     consequences: Consequences { rows: ROWS, ..Consequences::NONE },
     ..Component::NONE
 };
+
+const NAME: &str = "schema-registry";
+
+const WORDS: WorkloadWords =
+    WorkloadWords { name: NAME, noun: "schema registry", condition: "Registry", degrades: true };
 
 const HOSTS: HostNames = HostNames {
     owner: "schema registry",
@@ -62,94 +60,61 @@ const fn of_ours(kind: &'static str, path: &'static str, when: DirectionFilter, 
     Row { kind, of: ObjectFilter::Body(is_ours), path, when, outcome }
 }
 
-fn of_service(service: &Json) -> Size {
-    let is_balanced = service.value().pointer("/spec/type").is_some_and(|kind| kind == "LoadBalancer");
-    Size { other_load_balancers: is_balanced.into(), ..Size::default() }
-}
-
 fn is_ours(body: &serde_json::Value) -> bool {
-    let labels = body.pointer("/metadata/labels").and_then(|labels| labels.get(kinds::COMPONENT));
-    labels.is_some_and(|name| name == kinds::NAME)
+    http_workload::is_of(NAME, body)
 }
 
 /// The size of a pod. In a trial with this heap and some dozens of schemas, the process took 330 to 400 MB.
 const POD: Resources = Resources { cpu_millis: 200, memory_mib: 640 };
 const HEAP_MIB: u64 = 256;
 
+/// The port for the probes of the kubelet, without TLS and login. It tells whether the registry works, and its metrics.
+const MANAGEMENT_PORT: u16 = 9000;
+
 struct RegistryContext<'a> {
     cluster: &'a ResolvedCluster,
     spec: &'a SchemaRegistry,
-    image: &'a str,
     provider: &'a IdentityProvider,
-    host: String,
     /// How many copies have a schema before it counts as registered.
     in_sync: u32,
 }
 
-impl<'a> RegistryContext<'a> {
-    /// `None` for a cluster without a registry, or with one that was refused earlier.
-    fn new(cluster: &'a ResolvedCluster, config: &'a Config) -> Option<Self> {
-        Some(Self {
-            cluster,
-            spec: Some(&cluster.spec.advanced_config.schema_registry).filter(|spec| spec.enabled)?,
-            image: config.images.schema_registry.as_deref()?,
-            provider: cluster.identity_provider.as_ref()?,
-            host: host(cluster)?,
-            in_sync: kafka::in_sync(cluster, config),
-        })
-    }
-
-    fn replicas(&self) -> u64 {
-        match self.cluster.spec.advanced_config.profile {
-            Profile::Dev => 1,
-            Profile::Standard => 2,
-        }
-    }
-
-    /// The name of all its objects.
-    fn name(&self) -> String {
-        user::name(self.cluster)
-    }
-}
-
-/// The host name of a cluster's registry, if it has one.
-fn host(cluster: &ResolvedCluster) -> Option<String> {
-    let domain = load_balancers::external_domain(cluster)?;
-    (HOSTS.is_used)(&cluster.spec).then(|| HOSTS.template(&cluster.spec.identifier, &domain.domain))
-}
-
 /// The address of a cluster's registry for clients of Confluent's API.
 pub fn url(cluster: &ResolvedCluster) -> Option<String> {
-    host(cluster).map(|host| format!("https://{host}/apis/ccompat/v7"))
+    http_workload::host(cluster, &HOSTS).map(|host| format!("https://{host}/apis/ccompat/v7"))
 }
 
+/// `None` for a cluster without a registry, or with one that was refused earlier.
 fn in_cluster(cluster: &ResolvedCluster, config: &Config) -> Option<ClusterPart> {
-    let context = RegistryContext::new(cluster, config)?;
-    let replicas = context.replicas();
-    let mut objects = vec![deployment::deployment(&context)];
-    objects.extend(deployment::disruption_budget(&context));
-    objects.extend(exposure::objects(&context));
-    objects.push(user::user(&context));
-    // An update starts a new pod before it stops an old one.
-    let pods = replicas + 1;
-    let balanced = cluster.fleet_spec.advanced_config.exposure == Exposure::LoadBalancer;
-    Some(ClusterPart {
-        objects,
-        traffic: Traffic {
-            servers: vec![(kinds::COMPONENT, kinds::NAME.to_owned())],
-            client_ports: vec![deployment::PORT],
-            client_policy: "allow-schema-registry",
-            outbound_urls: vec![context.provider.jwks_uri.clone()],
-            ..Traffic::default()
+    let context = RegistryContext {
+        cluster,
+        spec: Some(&cluster.spec.advanced_config.schema_registry).filter(|spec| spec.enabled)?,
+        provider: cluster.identity_provider.as_ref()?,
+        in_sync: kafka::in_sync(cluster, config),
+    };
+    let authority = context.provider.ca_cert.as_deref();
+    let issuer = authority
+        .map(|_| Mount::config_map("oauth-ca", kafka::oauth_ca_name(cluster), environment::OAUTH_CA_FOLDER));
+    let workload = HttpWorkload {
+        cluster,
+        name: NAME,
+        object: user::name(cluster),
+        image: config.images.schema_registry.as_deref()?,
+        host: http_workload::host(cluster, &HOSTS)?,
+        // New schemas are in the topic at once, so that any replica may be replaced by another at any time.
+        replicas: match cluster.spec.advanced_config.profile {
+            Profile::Dev => 1,
+            Profile::Standard => 2,
         },
-        quota: QuotaShare {
-            requests: Resources { cpu_millis: pods * POD.cpu_millis, memory_mib: pods * POD.memory_mib },
-            pods,
-            load_balancers: balanced.into(),
-            ..QuotaShare::default()
-        },
-        is_restricted: true,
-    })
+        resources: POD,
+        environment: environment::environment(&context),
+        mounts: http_workload::quarkus::mounts(cluster).into_iter().chain(issuer).collect(),
+        read_at_start: authority,
+        management_port: Some(MANAGEMENT_PORT),
+        client_policy: "allow-schema-registry",
+        outbound_urls: vec![context.provider.jwks_uri.clone()],
+    };
+    Some(workload.part([user::user(&context)]))
 }
 
 #[cfg(test)]

@@ -2,15 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::deployment::PORT;
-use super::user::{EVENTS, GROUPS, JOURNAL, SNAPSHOTS};
+use super::user::{self, EVENTS, GROUPS, JOURNAL, SNAPSHOTS};
 use super::{HEAP_MIB, RegistryContext};
 use crate::component::clients;
-use crate::component::kafka::{OAUTH_CA_FILE, USERNAME_CLAIM, endpoints, tls_secret};
+use crate::component::http_workload::quarkus::{self, KAFKA_CA_FILE, Variables};
+use crate::component::kafka::{OAUTH_CA_FILE, USERNAME_CLAIM, endpoints};
 use crate::spec::IdentityProvider;
 
-pub const TLS_FOLDER: &str = "/mnt/tls";
-pub const KAFKA_CA_FOLDER: &str = "/mnt/kafka-ca";
 pub const OAUTH_CA_FOLDER: &str = "/mnt/oauth-ca";
 
 /// The key in the Secret of a KafkaUser with its whole login.
@@ -20,15 +18,13 @@ const LOGIN: &str = "sasl.jaas.config";
 const NEVER: &str = "1000000";
 
 pub fn environment(context: &RegistryContext) -> Vec<Value> {
-    let plain = [kafka(context), https(), tokens(context.provider), roles(context)].concat();
+    let plain = [kafka(context), quarkus::https(), tokens(context.provider), roles(context)].concat();
     let login = json!({
         "name": "APICURIO_KAFKA_COMMON_SASL_JAAS_CONFIG",
-        "valueFrom": {"secretKeyRef": {"name": context.name(), "key": LOGIN}},
+        "valueFrom": {"secretKeyRef": {"name": user::name(context.cluster), "key": LOGIN}},
     });
-    plain.into_iter().map(|(name, value)| json!({"name": name, "value": value})).chain([login]).collect()
+    quarkus::environment(plain).chain([login]).collect()
 }
-
-type Variables = Vec<(&'static str, String)>;
 
 /// A text as it has to be in the variable of a container so that Quarkus reads it unchanged, whoever wrote it. Quarkus
 /// replaces `${…}` by other settings, secrets among them, and Kubernetes `$(…)` by other variables.
@@ -51,7 +47,7 @@ fn kafka(context: &RegistryContext) -> Variables {
         ("APICURIO_KAFKA_COMMON_SECURITY_PROTOCOL", "SASL_SSL".to_owned()),
         ("APICURIO_KAFKA_COMMON_SASL_MECHANISM", "SCRAM-SHA-512".to_owned()),
         ("APICURIO_KAFKA_COMMON_SSL_TRUSTSTORE_TYPE", "PEM".to_owned()),
-        ("APICURIO_KAFKA_COMMON_SSL_TRUSTSTORE_LOCATION", format!("{KAFKA_CA_FOLDER}/ca.crt")),
+        ("APICURIO_KAFKA_COMMON_SSL_TRUSTSTORE_LOCATION", KAFKA_CA_FILE.to_owned()),
         ("APICURIO_KAFKASQL_TOPIC", JOURNAL.to_owned()),
         ("APICURIO_KAFKASQL_SNAPSHOTS_TOPIC", SNAPSHOTS.to_owned()),
         ("APICURIO_EVENTS_KAFKA_TOPIC", EVENTS.to_owned()),
@@ -76,19 +72,6 @@ fn kafka(context: &RegistryContext) -> Variables {
         // Otherwise an administrator of the registry could let everybody read without a login.
         ("APICURIO_CONFIG_DYNAMIC_ALLOW_ALL", "false".to_owned()),
         ("JAVA_TOOL_OPTIONS", format!("-Xmx{HEAP_MIB}m -XX:+ExitOnOutOfMemoryError")),
-    ]
-}
-
-/// The certificate is read anew while it runs, so a renewed one needs no restart.
-fn https() -> Variables {
-    let file = |name: &str| format!("{TLS_FOLDER}/{name}");
-    vec![
-        ("QUARKUS_SHUTDOWN_TIMEOUT", "10s".to_owned()),
-        ("QUARKUS_HTTP_INSECURE_REQUESTS", "disabled".to_owned()),
-        ("QUARKUS_HTTP_SSL_PORT", PORT.to_string()),
-        ("QUARKUS_HTTP_SSL_CERTIFICATE_FILES", file(tls_secret::CERTIFICATE)),
-        ("QUARKUS_HTTP_SSL_CERTIFICATE_KEY_FILES", file(tls_secret::KEY)),
-        ("QUARKUS_HTTP_SSL_CERTIFICATE_RELOAD_PERIOD", "60s".to_owned()),
     ]
 }
 

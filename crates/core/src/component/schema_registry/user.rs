@@ -9,7 +9,11 @@ use crate::component::{Manifest, labels, manifest};
 
 /// The name of the user, of the Secret that Strimzi creates for it, and of all other objects of the registry.
 pub fn name(cluster: &ResolvedCluster) -> String {
-    format!("{}-registry", cluster.spec.identifier)
+    of(cluster.spec.identifier.as_str())
+}
+
+pub fn of(cluster: &str) -> String {
+    format!("{cluster}-registry")
 }
 
 /// The beginning of the names of consumer groups: each start of a replica reads the journal as a new one.
@@ -40,6 +44,6 @@ pub fn user(context: &RegistryContext) -> Manifest {
         "authentication": {"type": "scram-sha-512"},
         "authorization": {"type": "simple", "acls": acls},
     });
-    let metadata = labels::strimzi_metadata(context.cluster, context.name());
+    let metadata = labels::strimzi_metadata(context.cluster, name(context.cluster));
     manifest::untyped(context.cluster, &USER, &metadata, spec)
 }

@@ -98,8 +98,8 @@ fn role_command(look: &PreflightContext, denied: &BTreeSet<&Permission>) -> Stri
     if installs.gateway || lacks(Extras { gateway: true, ..Extras::default() }) {
         command += " --gateway";
     }
-    if installs.schema_registry {
-        command += " --schema-registry";
+    if installs.workloads {
+        command += " --workloads";
     }
     if installs.prometheus {
         command += " --prometheus";

@@ -196,7 +196,7 @@ impl RoleManifests {
     fn namespaced(&self) -> String {
         // Only the operator's pods run there, and schema registries.
         let mut others = vec!["/serviceaccounts", "apps/statefulsets"];
-        if !self.extras.schema_registry {
+        if !self.extras.workloads {
             others.insert(0, "apps/deployments");
         }
         let mut ours = vec![

@@ -13,6 +13,7 @@ use crate::component::gateway;
 use crate::component::gateway::health::GatewayName;
 use crate::component::health::ReadWhen;
 use crate::component::health::reading::{annotated, at, count, items, name, number, text};
+use crate::component::http_workload::kinds::DEPLOYMENT as WORKLOAD;
 use crate::component::kafka::user;
 use crate::names::{Digest, Json, Kind, ObjectKey, ResourceKey};
 use crate::spec::certificate::read_ders;
@@ -43,6 +44,8 @@ pub struct AppliedCluster {
     pub public: Option<PublicListener>,
     /// The kinds that were applied for it, or for its topics and users, of those that are read only then.
     pub kinds: BTreeSet<&'static str>,
+    /// The names of the Deployments that were applied for it.
+    pub deployments: BTreeSet<String>,
 }
 
 /// The listener for clients outside of Kubernetes.
@@ -117,6 +120,7 @@ impl AppliedCluster {
             gateway: listeners().find_map(gateway_of),
             public: listeners().find_map(|listener| public(listener, chain, user.clone())),
             kinds: BTreeSet::new(),
+            deployments: BTreeSet::new(),
         })
     }
 }
@@ -134,6 +138,7 @@ pub fn of_fleet<'a>(
     let told =
         |key: &ObjectKey| ["Kafka", "KafkaNodePool", "KafkaUser", "Secret"].contains(&key.kind.as_str());
     let mut kinds: BTreeMap<ResourceKey, BTreeSet<&'static str>> = BTreeMap::new();
+    let mut deployments: BTreeMap<&ResourceKey, BTreeSet<String>> = BTreeMap::new();
     let read_where_applied: BTreeSet<&'static str> = component::kinds()
         .filter(|kind| kind.health.is_some_and(|source| source.when == ReadWhen::Applied))
         .map(|kind| kind.kind)
@@ -148,6 +153,9 @@ pub fn of_fleet<'a>(
                 kinds.entry(cluster).or_default().insert(kind);
             }
         }
+        if object.owner.kind == Kind::Cluster && key.kind == WORKLOAD.kind {
+            deployments.entry(&object.owner).or_default().insert(key.name.clone());
+        }
         if object.owner.kind == Kind::Cluster && told(key) {
             let manifest = object.manifest.clone().or_else(|| live(key));
             applied.entry(&object.owner).or_default().push(object.applied.clone());
@@ -158,7 +166,8 @@ pub fn of_fleet<'a>(
         let wanted = AppliedCluster::of(&manifests)?;
         let applied = applied.remove(owner).unwrap_or_default();
         let (deleting, kinds) = (deleting(owner), kinds.remove(owner).unwrap_or_default());
-        Some((owner.clone(), AppliedCluster { deleting, applied, kinds, ..wanted }))
+        let deployments = deployments.remove(owner).unwrap_or_default();
+        Some((owner.clone(), AppliedCluster { deleting, applied, kinds, deployments, ..wanted }))
     });
     wanted.collect()
 }

@@ -1,4 +1,4 @@
-//! The Kubernetes kinds of the schema registry. A fleet without one needs no right to write them.
+//! The Kubernetes kinds of programs beside the brokers. A fleet without any needs no right to write them.
 
 use crate::component::gateway::kinds::TLS_ROUTE;
 use crate::component::health::source::{HealthSource, ReadWhen};
@@ -6,10 +6,8 @@ use crate::component::kind::{KubernetesKind, OWNS, READS};
 
 pub static KINDS: [&KubernetesKind; 4] = [&DEPLOYMENT, &SERVICE, &TLS_ROUTE, &DISRUPTION_BUDGET];
 
-/// The label of the registry's own objects. Strimzi deletes Services with labels of its own that it didn't make.
-pub const COMPONENT: &str = "streamfleet.io/component";
-pub const NAME: &str = "schema-registry";
-pub const SELECTOR: &str = "labelSelector=streamfleet.io%2Fcomponent%3Dschema-registry";
+/// The label of their objects, by the workload's name. Strimzi deletes Services with labels of its own that it didn't make.
+pub const COMPONENT_LABEL: &str = "streamfleet.io/component";
 
 pub static DEPLOYMENT: KubernetesKind =
     KubernetesKind::new("apps/v1", "Deployment", "deployments", READS).installed_with(OWNS).judged_by(
@@ -17,7 +15,7 @@ pub static DEPLOYMENT: KubernetesKind =
             ReadWhen::Applied,
             &[&[&["spec", "replicas"], &["status", "readyReplicas"], &["status", "conditions"]]],
         )
-        .selecting(SELECTOR),
+        .selecting("labelSelector=streamfleet.io%2Fcomponent"),
     );
 pub static SERVICE: KubernetesKind = KubernetesKind::core("Service", "services", &[]).installed_with(OWNS);
 pub static DISRUPTION_BUDGET: KubernetesKind =
