@@ -10,6 +10,7 @@ mod backup;
 mod bucket;
 mod causes;
 mod command_line;
+mod console;
 mod control_plane;
 mod damage;
 mod data_loss;

@@ -229,6 +229,7 @@ fn offers_operators() -> Config {
     }
     let image = format!("quay.io/apicurio/apicurio-registry@sha256:{}", "0a".repeat(32));
     config.images.schema_registry = Some(image);
+    config.images.console = Some(format!("quay.io/streamshub/console-api@sha256:{}", "0c".repeat(32)));
     config.images.prometheus = Some(format!("quay.io/prometheus/prometheus@sha256:{}", "0b".repeat(32)));
     config
 }

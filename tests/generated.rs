@@ -17,7 +17,7 @@ use documents::{Author, parse};
 use table::{Choice, ELSEWHERE, FIELDS, MONITORED, OWN, PRIVATE_OWN, REFUSED};
 
 /// Images of what the specs may ask for.
-const SETTINGS: &str = "[images]\nschema_registry = \"a.example/r@sha256:0000000000000000000000000000000000000000000000000000000000000000\"\nprometheus = \"a.example/p@sha256:0000000000000000000000000000000000000000000000000000000000000000\"\n";
+const SETTINGS: &str = "[images]\nschema_registry = \"a.example/r@sha256:0000000000000000000000000000000000000000000000000000000000000000\"\nconsole = \"a.example/c@sha256:0000000000000000000000000000000000000000000000000000000000000000\"\nprometheus = \"a.example/p@sha256:0000000000000000000000000000000000000000000000000000000000000000\"\n";
 
 fn is_refused(chosen: &[pairs::Choice]) -> bool {
     let is = |&(field, value): &pairs::Choice, &(kind, path, refused): &Choice| {

@@ -85,6 +85,7 @@ macro_rules! pages {
 pages!(
     api,
     backup,
+    console,
     deletions,
     git,
     monitoring,

@@ -164,10 +164,12 @@ fn grant(stage: &Stage, name: &str, user: &Value) {
             "transactionalId" => "transactional-id".to_owned(),
             other => other.to_owned(),
         };
-        let pattern = match text(&resource["patternType"]).as_str() {
-            "prefix" => "prefixed",
-            _ => "literal",
+        let of_name = |name: &Value| {
+            let pattern = if resource["patternType"] == "prefix" { "prefixed" } else { "literal" };
+            format!(" {} --resource-pattern-type {pattern}", text(name))
         };
+        // There is one cluster.
+        let of_name = resource.get("name").map(of_name).unwrap_or_default();
         assert_eq!((text(&acl["type"]), text(&acl["host"])), ("allow".to_owned(), "*".to_owned()));
         let operations: String = acl["operations"]
             .as_array()
@@ -175,10 +177,7 @@ fn grant(stage: &Stage, name: &str, user: &Value) {
             .iter()
             .map(|it| format!(" --operation {}", text(it)))
             .collect();
-        let words = format!(
-            "--add --allow-principal User:{name}{operations} --{option} {} --resource-pattern-type {pattern}",
-            text(&resource["name"])
-        );
+        let words = format!("--add --allow-principal User:{name}{operations} --{option}{of_name}");
         stage.run(&stage.admin(), RIGHTS, &words);
     }
 }

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::console::add_console;
 use crate::gateway::{route, with_gateways};
 use crate::interrupted;
 use crate::kubernetes::{FLEET, SANDBOX, reached_with};
@@ -124,22 +125,24 @@ fn a_registry_has_a_name_behind_the_gateway_and_goes_without_its_schemas() {
 }
 
 #[test]
-fn a_registry_that_does_not_serve_degrades_its_cluster_and_nothing_else() {
+fn a_registry_that_does_not_serve_degrades_its_cluster_and_nothing_else_and_a_console_none() {
     let plane = ControlPlane::lease();
     let tree = two_clusters(&plane);
     add_registry(&tree, "acme/clusters/dev.yaml");
+    add_console(&tree, "acme/clusters/web.yaml");
     tree.edit(FLEET, "advanced_config:\n", "advanced_config:\n  reachability: none\n");
     let (serve, cast) = (Serve::start(&tree, SERVE), SimulatedOperator::on(&plane));
     nothing_runs_yet(&serve);
     cast.make(&operator());
-    let deployment = "deployment dev-registry --namespace=kafka-acme--dev";
-    let ready = |pods: u32| {
+    let serves = |deployment: &str, pods: u32| {
         let status = json!({"status": {"replicas": 1, "readyReplicas": pods}}).to_string();
-        plane
-            .kubectl(&format!("patch {deployment} --subresource=status --type=merge -p {status}"), "")
-            .expect(0);
+        let words = format!("patch deployment {deployment} --subresource=status --type=merge -p {status}");
+        plane.kubectl(&words, "").expect(0);
     };
+    let ready = |pods: u32| serves("dev-registry --namespace=kafka-acme--dev", pods);
+    let console = |pods: u32| serves("web-console --namespace=kafka-acme--web", pods);
     ready(1);
+    console(1);
     for cluster in ["dev", "web"] {
         cast.play("broker-pod-killed", cluster);
         cast.show(cluster, &interrupted::certificate(&tree));
@@ -156,6 +159,12 @@ fn a_registry_that_does_not_serve_degrades_its_cluster_and_nothing_else() {
     ]);
     ready(1);
     serve.says(&[" is ", "cluster acme/dev", "from=Degraded", "to=Healthy"]);
+    // One without its console stays Healthy, and says so.
+    console(0);
+    until("the console is missed", || {
+        let record = tree.run("get cluster/acme/web tree --config config.toml").out;
+        record.contains("the console doesn't serve: none of its pods is ready").then_some(())
+    });
     let log = serve.log().split_off(before);
     assert!(
         !log.lines().any(|line| line.contains("cluster acme/web") && line.contains("to=Degraded")),

@@ -1,3 +1,4 @@
+use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -7,7 +8,7 @@ use sha2::Digest as _;
 use super::{SecretError, describe};
 use crate::catalog::{OpenedSecret, Secrets};
 use crate::component::web_configuration;
-use crate::names::Identifier;
+use crate::names::{Identifier, ObjectKey};
 use crate::render::{Manifest, SecretEncoding, SecretSlot};
 use crate::spec::certificate::to_pkcs8_pem;
 use crate::spec::one_line;
@@ -18,7 +19,7 @@ use crate::spec::one_line;
 /// If a secret is unavailable, is not the one that was planned, or is a key that can't be converted. Then
 /// nothing of the manifest may be applied.
 pub fn fill(manifest: &Manifest, secrets: &Secrets) -> Result<Value, SecretError> {
-    fill_value(&manifest.body.value(), &manifest.owner.organization, secrets)
+    fill_value(&manifest.body.value(), manifest, secrets)
 }
 
 /// Returns a planned secret of an organization.
@@ -37,31 +38,28 @@ pub fn value_of<'s>(
     planned_value(slot, secrets)
 }
 
-fn fill_value(value: &Value, owner: &Identifier, secrets: &Secrets) -> Result<Value, SecretError> {
+fn fill_value(value: &Value, of: &Manifest, secrets: &Secrets) -> Result<Value, SecretError> {
     match value {
         Value::Object(object) if object.contains_key(SecretSlot::KEY) => {
             let slot = SecretSlot::from_value(value).ok_or_else(unreadable_slot)?;
             // The planner never asks for this; a manipulated plan must not get it.
-            if slot.reference.resource.organization != *owner {
+            if slot.reference.resource.organization != of.owner.organization {
                 return Err(foreign_slot());
             }
-            fill_slot(&slot, secrets).map(Value::String)
+            fill_slot(&slot, &of.key, secrets).map(Value::String)
         }
         Value::Object(object) => {
-            let filled =
-                object.iter().map(|(key, value)| Ok((key.clone(), fill_value(value, owner, secrets)?)));
+            let filled = object.iter().map(|(key, value)| Ok((key.clone(), fill_value(value, of, secrets)?)));
             filled.collect::<Result<_, _>>().map(Value::Object)
         }
-        Value::Array(items) => items
-            .iter()
-            .map(|item| fill_value(item, owner, secrets))
-            .collect::<Result<_, _>>()
-            .map(Value::Array),
+        Value::Array(items) => {
+            items.iter().map(|item| fill_value(item, of, secrets)).collect::<Result<_, _>>().map(Value::Array)
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(value.clone()),
     }
 }
 
-fn fill_slot(slot: &SecretSlot, secrets: &Secrets) -> Result<String, SecretError> {
+fn fill_slot(slot: &SecretSlot, object: &ObjectKey, secrets: &Secrets) -> Result<String, SecretError> {
     let value = planned_value(slot, secrets)?.expose_secret();
     match slot.encoding {
         SecretEncoding::Raw => Ok(STANDARD.encode(value)),
@@ -75,6 +73,11 @@ fn fill_slot(slot: &SecretSlot, secrets: &Secrets) -> Result<String, SecretError
                     )
                 })?;
             Ok(STANDARD.encode(web_configuration(&hash.format_for_version(bcrypt::Version::TwoY))))
+        }
+        SecretEncoding::SessionKey => {
+            let key = hmac::Key::new(hmac::HMAC_SHA256, value.as_bytes());
+            let own = hmac::sign(&key, format!("the session key of {object}").as_bytes());
+            Ok(STANDARD.encode(hex::encode(own)))
         }
         SecretEncoding::Pkcs8 => {
             let pem = to_pkcs8_pem(value).map_err(|fault| {
@@ -206,6 +209,21 @@ mod tests {
         assert!(hash.starts_with("$2y$10$") && bcrypt::verify("hunter2", &hash).unwrap(), "{hash}");
         assert_eq!(web("hmac:1")["basic_auth_users"]["prometheus"], hash.as_str());
         assert_ne!(web("hmac:2")["basic_auth_users"]["prometheus"], hash.as_str());
+    }
+
+    #[test]
+    fn a_key_for_sessions_belongs_to_one_object_and_does_not_tell_the_key_that_it_is_made_of() {
+        let made = |object: &str| {
+            let mut manifest = slot(SecretEncoding::SessionKey, "hmac:1");
+            manifest.key.name = object.to_owned();
+            let filled = fill(&manifest, &value(EC_KEY)).unwrap();
+            let bytes = STANDARD.decode(filled["data"]["a"].as_str().unwrap()).unwrap();
+            String::from_utf8(bytes).unwrap()
+        };
+        let one = made("orders-console");
+        assert!(one.len() == 64 && one.bytes().all(|byte| byte.is_ascii_hexdigit()), "{one}");
+        assert_eq!(made("orders-console"), one);
+        assert_ne!(made("meters-console"), one);
     }
 
     #[test]

@@ -106,6 +106,8 @@ pub const CASES: &[Case] = &[
     case(Cluster, "advanced_config.schema_registry.admin_group", "admins", "owners").given(REGISTRY),
     case(Cluster, "advanced_config.schema_registry.developer_group", "developers", "authors").given(REGISTRY),
     case(Cluster, "advanced_config.schema_registry.reader_group", "staff", "all").given(REGISTRY),
+    case(Cluster, "advanced_config.operations.console", "false", "true"),
+    case(Cluster, "advanced_config.operations.console", "true", "false"),
     case(Cluster, "advanced_config.operations.topic_operator", "false", "true"),
     case(Cluster, "advanced_config.operations.topic_operator", "true", "false"),
     case(Cluster, "advanced_config.config.log.retention.ms", "null", "86400000"),

@@ -133,6 +133,7 @@ pub const FIELDS: &[Field] = &[
     field(CLUSTER, "advanced_config/operations/kafka_exporter", &["null", "true"]),
     field(CLUSTER, "advanced_config/schema_registry", &["null", ENABLED, REGISTRY]),
     field(CLUSTER, "advanced_config/operations/topic_operator", &["null", "true"]),
+    field(CLUSTER, "advanced_config/operations/console", &["null", "true"]),
     field(CLUSTER, "advanced_config/config", &["null", OPTIONS, TIERING_OPTIONS]),
     field(FLEET, "placement_config", &["null", r#"{"region": "eu"}"#]),
     field(FLEET, "deletion_protection", &["null", "false"]),
@@ -258,6 +259,35 @@ pub const REFUSED: &[&[Choice]] = &[
     &[
         ("Cluster", "advanced_config/schema_registry", REGISTRY),
         ("Cluster", "advanced_config/authentication", r#""mtls""#),
+    ],
+    // A console needs passwords, and both ways to the cluster.
+    &[
+        ("Cluster", "advanced_config/operations/console", "true"),
+        ("Cluster", "advanced_config/authentication", r#""mtls""#),
+    ],
+    &[
+        ("Cluster", "advanced_config/operations/console", "true"),
+        ("Cluster", "advanced_config/oauth", r#""own""#),
+    ],
+    &[
+        ("Cluster", "advanced_config/operations/console", "true"),
+        ("Cluster", "advanced_config/cluster_access", "null"),
+    ],
+    &[
+        ("Cluster", "advanced_config/operations/console", "true"),
+        ("Cluster", "advanced_config/cluster_access", r#""Internal""#),
+    ],
+    &[
+        ("Cluster", "advanced_config/operations/console", "true"),
+        ("Cluster", "advanced_config/cluster_access", r#""External""#),
+    ],
+    &[
+        ("Cluster", "advanced_config/operations/console", "true"),
+        ("Cluster", "advanced_config/schema_registry", ENABLED),
+    ],
+    &[
+        ("Cluster", "advanced_config/operations/console", "true"),
+        ("Cluster", "advanced_config/schema_registry", REGISTRY),
     ],
     &[("Cluster", "kafka_units", "1"), ("Cluster", "advanced_config/scale_down_to", "2")],
     &[("Cluster", "advanced_config/profile", r#""dev""#), ("Cluster", "advanced_config/scale_down_to", "2")],

@@ -1,7 +1,9 @@
 //! A real broker, with the rights of a user's KafkaUser, lets the calls of the spec pass and refuses their neighbours.
 
-use super::{ADMIN, CONSUME, PRODUCE, Stage, TOPICS, grant};
+use super::{ADMIN, CONFIGS, CONSUME, PRODUCE, Stage, TOPICS, grant};
 use crate::support::kafka::Client;
+
+const GROUPS: &str = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand";
 
 const BILLING: (&str, &str) = ("billing", "pay-me-later");
 
@@ -57,4 +59,42 @@ fn a_user_may_do_what_its_spec_says_and_nothing_beside_it() {
         take(topic, "billing").says(&format!("Not authorized to access topics: [{topic}]"));
     }
     take("payments.in", "billing2").says("Not authorized to access group: billing2");
+}
+
+/// The user that the guide gives to people who may look at everything in a console, on the example's small cluster.
+fn reader() -> String {
+    let guide = std::fs::read_to_string("docs/guide/console.md").unwrap();
+    let documents = guide.split("```yaml\n").filter_map(|text| text.split("```").next());
+    let user = documents.into_iter().find(|text| text.contains("kind: User")).unwrap();
+    user.replace("cluster: orders", "cluster: sandbox")
+}
+
+/// With the calls that StreamsHub Console makes, by the rights that its README asks for.
+#[test]
+fn who_may_look_at_everything_in_a_console_can_change_nothing() {
+    const READER: (&str, &str) = ("reader", "let-me-see");
+    let stage =
+        Stage::with_users(&[ADMIN, READER], |tree| tree.write("acme/users/sandbox/reader.yaml", reader()));
+    grant(&stage, READER.0, stage.object("KafkaUser", READER.0));
+    stage.make("numbers");
+    stage.send(&stage.admin(), "numbers", "");
+    let user = stage.client("tls").user(READER);
+    let words = "--topic numbers --group any --from-beginning --max-messages 3 --timeout-ms 60000";
+    assert!(stage.run(&user, CONSUME, words).contains("0\n1\n2\n"));
+    for (class, words, told) in [
+        (TOPICS, "--describe --topic numbers", "PartitionCount"),
+        (CONFIGS, "--describe --entity-type brokers --entity-name 0 --all", "log.retention.hours"),
+        (GROUPS, "--describe --group any", "numbers"),
+    ] {
+        let said = stage.run(&user, class, words);
+        assert!(said.contains(told), "{said}");
+    }
+    for (class, words) in [
+        (TOPICS, "--create --topic others"),
+        (CONFIGS, "--alter --entity-type topics --entity-name numbers --add-config retention.ms=1"),
+        (PRODUCE, "--topic numbers --num-records 1 --record-size 1 --throughput -1"),
+    ] {
+        let said = stage.broker.tool(&user, class, words).said;
+        assert!(said.to_lowercase().contains("authoriz"), "{words}: {said}");
+    }
 }

@@ -20,13 +20,13 @@ mod recorded;
 mod references;
 mod renderable;
 mod resolve;
-mod schema_registries;
 mod secrets;
 mod status;
 #[cfg(test)]
 mod tests;
 mod topics;
 pub mod versions;
+mod workloads;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

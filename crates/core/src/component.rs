@@ -3,6 +3,7 @@
 
 pub mod clients;
 pub mod consequence;
+mod console;
 mod difference;
 pub mod dns_records;
 mod exposure;
@@ -41,6 +42,7 @@ use crate::config::Config;
 use crate::names::ObjectKey;
 pub use clients::{ClientAccess, Endpoint, Login, ServerTrust};
 pub use consequence::{Consequences, Verdict};
+pub use console::url as console_url;
 pub use difference::{Difference, differences};
 pub use extras::Extras;
 pub use gateway::NAMESPACE as GATEWAY_NAMESPACE;
@@ -75,6 +77,7 @@ pub static COMPONENTS: &[&Component] = &[
     &topics::COMPONENT,
     &http_workload::COMPONENT,
     &schema_registry::COMPONENT,
+    &console::COMPONENT,
     &monitoring::COMPONENT,
     &prometheus::COMPONENT,
     &dns_records::COMPONENT,

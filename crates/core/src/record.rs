@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::catalog::{Hold, Recorded, ResolvedCluster, Resource};
+use crate::component;
 use crate::component::health::Outputs;
 use crate::config::Config;
 use crate::names::Kind;
@@ -98,7 +99,8 @@ impl Record {
                 cluster.new_version = sources.new_version.map(str::to_owned);
                 if let (Some(config), Spec::Cluster(spec)) = (sources.config, &resource.spec) {
                     let inputs = AddressInputs { config, resource: &resource.key, is_applied };
-                    let console = inputs.console(&spec.infrastructure);
+                    let own = sources.cluster.and_then(|(cluster, _)| component::console_url(cluster));
+                    let console = inputs.console(&spec.infrastructure, own);
                     let fleet = sources.cluster.map(|(cluster, _)| &*cluster.fleet_spec);
                     let metrics = inputs.cluster_metrics(spec, fleet, resource.id);
                     let reasons = &mut cluster.null_reasons;

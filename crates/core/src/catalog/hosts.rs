@@ -44,7 +44,7 @@ impl HostNames {
 pub const PROMETHEUS: &str = "metrics--";
 
 /// The prefixes of host names that no cluster may have, since they are those of fleets, now or later.
-pub const OF_FLEETS: [&str; 4] = [PROMETHEUS, "dashboards--", "logs--", "console--"];
+pub const OF_FLEETS: [&str; 3] = [PROMETHEUS, "dashboards--", "logs--"];
 
 /// The host name of a fleet's own Prometheus.
 pub fn of_prometheus(fleet: &Identifier, domain: &Domain) -> String {

@@ -1,9 +1,9 @@
 //! Checks of fleets with a Prometheus of their own, against the settings and the base domain.
 
 use crate::catalog::draft::{CatalogDraft, CatalogFinding};
+use crate::catalog::workloads::without_image;
 use crate::catalog::{certificates, hosts};
 use crate::names::{Kind, ResourceKey};
-use crate::problem::Problem;
 use crate::spec::certificate::Certificate;
 use crate::spec::{Fleet, Spec};
 
@@ -15,7 +15,11 @@ pub(super) fn check(draft: &mut CatalogDraft) {
         if fleet.advanced_config.own_prometheus().is_none() {
             continue;
         }
-        let findings = [without_image(draft), unusable_name(draft, fleet)];
+        let remedy = "`images.prometheus`, or use a Prometheus that is there";
+        let image = &draft.config.images.prometheus;
+        let without = without_image(image, "prometheus-without-image", "Prometheus", remedy);
+        let without = without.map(|problem| CatalogFinding::new(PROMETHEUS, "", problem));
+        let findings = [without, unusable_name(draft, fleet)];
         draft.refuse(document, findings.into_iter().flatten());
         // A new one is left out until the domain has its first certificate. One that runs in another domain isn't removed
         // for that.
@@ -34,16 +38,6 @@ fn awaited_certificate(draft: &CatalogDraft, fleet: &Fleet) -> Option<ResourceKe
         Spec::BaseDomain(domain) => domain.tls_cert.is_none().then_some(key),
         _ => None,
     }
-}
-
-fn without_image(draft: &CatalogDraft) -> Option<CatalogFinding> {
-    let message = "the settings of the installation name no image of Prometheus";
-    draft.config.images.prometheus.is_none().then(|| {
-        let problem = Problem::error("prometheus-without-image", message).hint(
-            "have the administrators of the installation set `images.prometheus`, or use a Prometheus that is there",
-        );
-        CatalogFinding::new(PROMETHEUS, "", problem)
-    })
 }
 
 /// A base domain without a certificate gets one, and Prometheus waits for it.

@@ -7,7 +7,7 @@ use crate::catalog::draft::{CatalogDraft, EffectiveSpec, SpecOrigin};
 use crate::catalog::{
     Catalog, GrantedCapacity, HostNames, Recorded, Resource, Secrets, absence, capacity, certificates,
     credentials, domains, hosts, identity, immutable, in_cluster, managed, operators, own_prometheus,
-    references, renderable, schema_registries, topics,
+    references, renderable, topics, workloads,
 };
 use crate::config::Config;
 use crate::names::{Kind, ResourceKey};
@@ -55,7 +55,7 @@ pub fn resolve(
     }
     let certificates = certificates::of_usable_domains(&draft);
     certificates::check_clusters(&mut draft, &certificates);
-    schema_registries::check(&mut draft);
+    workloads::check(&mut draft);
     hosts::check(&mut draft);
     topics::check_names(&mut draft);
     for kind in [Kind::Topic, Kind::User] {

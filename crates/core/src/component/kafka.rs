@@ -184,7 +184,8 @@ fn objects(context: &KafkaContext) -> Vec<Manifest> {
 
 fn traffic(cluster: &ResolvedCluster) -> Traffic {
     let name = &cluster.spec.identifier;
-    let Operations { metrics, kafka_exporter, topic_operator: _ } = cluster.spec.advanced_config.operations;
+    let Operations { metrics, kafka_exporter, topic_operator: _, console: _ } =
+        cluster.spec.advanced_config.operations;
     Traffic {
         servers: vec![("strimzi.io/cluster", name.to_string()), ("strimzi.io/name", format!("{name}-kafka"))],
         client_ports: listeners::client_ports(cluster),

@@ -62,6 +62,8 @@ pub enum SecretEncoding {
     Pkcs8,
     /// A password, converted to the web configuration of Prometheus with its bcrypt hash.
     PrometheusLogin,
+    /// A private key, converted to a key for the sessions of one object's users.
+    SessionKey,
 }
 
 impl SecretSlot {

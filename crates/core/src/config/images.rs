@@ -19,6 +19,9 @@ pub struct ImagesConfig {
     /// The image of Apicurio Registry 3.3, by digest. Without it, no cluster can have a `schema_registry`.
     #[schemars(regex(pattern = r"^[a-z0-9][-a-z0-9.:/_]*@sha256:[0-9a-f]{64}$"), example = &"quay.io/apicurio/apicurio-registry@sha256:0000000000000000000000000000000000000000000000000000000000000000")]
     pub schema_registry: Option<String>,
+    /// The image of StreamsHub Console 0.13 or newer, by digest. Without it, no cluster can have a `console`.
+    #[schemars(regex(pattern = r"^[a-z0-9][-a-z0-9.:/_]*@sha256:[0-9a-f]{64}$"), example = &"quay.io/streamshub/console-api@sha256:0000000000000000000000000000000000000000000000000000000000000000")]
+    pub console: Option<String>,
     /// The image of Prometheus 3.4 or newer, by digest. Without it, no fleet can have `prometheus: own`.
     #[schemars(regex(pattern = r"^[a-z0-9][-a-z0-9.:/_]*@sha256:[0-9a-f]{64}$"), example = &"quay.io/prometheus/prometheus@sha256:0000000000000000000000000000000000000000000000000000000000000000")]
     pub prometheus: Option<String>,
@@ -34,8 +37,11 @@ impl ImagesConfig {
                     .to_owned(),
             );
         }
-        let own =
-            [("images.schema_registry", &self.schema_registry), ("images.prometheus", &self.prometheus)];
+        let own = [
+            ("images.schema_registry", &self.schema_registry),
+            ("images.console", &self.console),
+            ("images.prometheus", &self.prometheus),
+        ];
         let floating = own.iter().find(|(_, image)| image.as_deref().is_some_and(|image| !is_pinned(image)));
         if let Some((key, _)) = floating {
             return Some(format!(
@@ -73,6 +79,7 @@ mod tests {
         let config = |prefixes: &[&str], image: &str| ImagesConfig {
             allowed_prefixes: prefixes.iter().map(|&it| it.to_owned()).collect(),
             schema_registry: Some(image.to_owned()),
+            console: None,
             prometheus: None,
         };
         let fault = |prefixes: &[&str], image: &str, plugin: Option<&str>| {

@@ -118,7 +118,7 @@ mod tests {
         assert!(source.git.is_some() && source.known_hosts.is_some());
         assert!(api.listen.is_some() && api.tls_key_file.is_some());
         assert!(tiered_storage.plugin_image.is_some() && all.acme.is_some());
-        assert!(images.schema_registry.is_some() && images.prometheus.is_some());
+        assert!(images.schema_registry.is_some() && images.console.is_some() && images.prometheus.is_some());
         assert_eq!(operators.strimzi.keys().collect::<Vec<_>>(), [ANY]);
         let rest = Config {
             state_dir: None,

@@ -20,10 +20,17 @@ pub struct AddressInputs<'a> {
 }
 
 impl AddressInputs<'_> {
-    pub fn console(&self, fleet: &Identifier) -> Address {
+    /// `own` is the address of the cluster's own.
+    pub fn console(&self, fleet: &Identifier, own: Option<String>) -> Address {
         self.applied()?;
+        if let Some(url) = own {
+            return Ok(url);
+        }
         let template = self.config.console_url_template.as_ref();
-        let template = template.ok_or("the settings have no `console_url_template`")?;
+        let template = template.ok_or(
+            "the cluster's `advanced_config.operations.console` is not on, and the settings have no \
+             `console_url_template`",
+        )?;
         Ok(template.url(self.resource, fleet))
     }
 

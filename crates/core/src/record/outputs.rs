@@ -101,8 +101,8 @@ pub struct ClusterOutputs {
     destroyer_name: Option<String>,
     /// The job that updates the version. Always null: no job of its own updates a version, the daemon does.
     version_updater_name: Option<String>,
-    /// The address of the cluster's console. Null before the cluster is applied, and unless the settings have a
-    /// `console_url_template`.
+    /// The address of the cluster's console: its own, or one by the settings' `console_url_template`. Null before the
+    /// cluster is applied, and without either.
     pub console_url: Option<String>,
     /// The address of the cluster's metrics, as Prometheus' text. Null before the cluster is applied, unless its
     /// `advanced_config.operations.metrics` and its fleet's `advanced_config.monitoring.federate` are true and the

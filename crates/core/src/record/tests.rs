@@ -64,19 +64,29 @@ fn a_base_domain_names_a_cloud_account_only_with_managed_dns() {
 }
 
 #[test]
-fn the_console_of_a_cluster_follows_from_the_settings_once_it_is_applied() {
-    let told = |settings: &str, is_applied: bool| {
+fn the_console_of_a_cluster_is_its_own_or_follows_from_the_settings_once_it_is_applied() {
+    let told = |settings: &str, is_applied: bool, own: Option<&str>| {
         let config = Config::parse(settings).unwrap();
         let key = ResourceKey::new(Kind::Cluster, &"acme".parse().unwrap(), "orders");
         let inputs = AddressInputs { config: &config, resource: &key, is_applied };
-        let mut reasons = NullReasons::new();
-        let url = noted("console_url", inputs.console(&"eu".parse().unwrap()), &mut reasons);
+        let (mut reasons, own) = (NullReasons::new(), own.map(str::to_owned));
+        let url = noted("console_url", inputs.console(&"eu".parse().unwrap(), own), &mut reasons);
         url.or_else(|| reasons.remove("console_url")).unwrap()
     };
     let template = "console_url_template = \"https://c.example.com/{organization}/{fleet}/{cluster}\"";
-    assert_eq!(told(template, true), "https://c.example.com/acme/eu/orders");
-    assert_eq!(told(template, false), "it was not applied yet");
-    assert_eq!(told("", true), "the settings have no `console_url_template`");
+    assert_eq!(told(template, true, None), "https://c.example.com/acme/eu/orders");
+    assert_eq!(
+        told(template, true, Some("https://console--orders.k.example.com")),
+        "https://console--orders.k.example.com"
+    );
+    assert_eq!(
+        told(template, false, Some("https://console--orders.k.example.com")),
+        "it was not applied yet"
+    );
+    assert_eq!(
+        told("", true, None),
+        "the cluster's `advanced_config.operations.console` is not on, and the settings have no `console_url_template`"
+    );
 }
 
 #[test]

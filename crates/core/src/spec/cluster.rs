@@ -158,6 +158,11 @@ pub struct Operations {
     /// Run Strimzi's topic operator, which creates a topic for each KafkaTopic in the cluster's namespace.
     #[serde(default)]
     pub topic_operator: bool,
+    /// Run a web console, StreamsHub Console, at `console--CLUSTER` below the base domain. Users log in with the name and
+    /// the password of a user of the cluster, and may do there what that user may. It needs `cluster_access: Internal &
+    /// External` and an image in the settings.
+    #[serde(default)]
+    pub console: bool,
 }
 
 impl Cluster {

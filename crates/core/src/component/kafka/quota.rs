@@ -44,7 +44,7 @@ pub fn quota(context: &KafkaContext) -> QuotaShare {
 /// for topics.
 fn operators(context: &KafkaContext) -> Vec<Resources> {
     // Metrics need no pods of their own.
-    let Operations { metrics: _, kafka_exporter, topic_operator } = context.operations;
+    let Operations { metrics: _, kafka_exporter, topic_operator, console: _ } = context.operations;
     let Resources { cpu_millis, memory_mib } = resources::ENTITY_OPERATOR;
     let containers = 1 + u64::from(topic_operator);
     let entity_operator =

@@ -30,6 +30,7 @@ impl Rules<'_> {
         }
         self.tiered_storage(config);
         self.schema_registry(config);
+        self.console(config);
         self.broker_options(config);
         self.scale_down(cluster);
         if config.profile == Profile::Dev {
@@ -91,6 +92,31 @@ impl Rules<'_> {
                 "missing-key",
                 "`schema_registry` needs a host name, which a cluster with `cluster_access: Internal` doesn't have",
                 "use `cluster_access: Internal & External`, or turn `schema_registry` off",
+            );
+        }
+    }
+
+    fn console(&mut self, config: &ClusterAdvancedConfig) {
+        let pointer = "/advanced_config/operations/console";
+        if !config.operations.console {
+            return;
+        }
+        if config.oauth.is_some() || config.authentication == Authentication::Mtls {
+            self.refuse(
+                pointer,
+                "no-passwords",
+                "`console` needs users with passwords, and clients of this cluster log in otherwise",
+                "turn `console` off, or remove `oauth` and `authentication: mtls`",
+            );
+        }
+        let access = config.cluster_access;
+        if !access.is_internal() || !access.is_external() {
+            self.refuse(
+                pointer,
+                "missing-key",
+                "`console` needs `cluster_access: Internal & External`: it reaches brokers inside of Kubernetes, and its \
+                 users reach it from outside",
+                "use `cluster_access: Internal & External`, or turn `console` off",
             );
         }
     }
