@@ -2,17 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
 use super::alerts::rules;
 use super::manifest;
 use crate::kafka::broker_with;
-use crate::support::control_plane::process::Process;
 use crate::support::control_plane::until;
-use crate::support::prometheus::{command, metrics_option};
+use crate::support::prometheus::{Server, metrics_option};
 use crate::support::{Tree, free_port};
 
 /// What the Prometheus operator makes of a relabeling.
@@ -30,7 +27,7 @@ fn written(relabeling: &Value) -> Value {
 
 #[test]
 fn a_prometheus_reads_a_broker_and_judges_every_alert() {
-    let (metrics, port) = (free_port(), free_port());
+    let metrics = free_port();
     let broker = broker_with(&[metrics_option(metrics)]);
     let tree = Tree::example("monitoring");
     tree.run("apply tree --yes").expect(0);
@@ -48,25 +45,10 @@ fn a_prometheus_reads_a_broker_and_judges_every_alert() {
     });
     fs::write(tree.beside("rules.json"), rules().to_string()).unwrap();
     fs::write(tree.beside("prometheus.json"), config.to_string()).unwrap();
-    let mut prometheus = command("prometheus");
-    prometheus.args(["--config.file=prometheus.json", "--storage.tsdb.path=data", "--log.level=warn"]);
-    prometheus.arg(format!("--web.listen-address=127.0.0.1:{port}")).current_dir(tree.beside(""));
-    let _prometheus = Process::start(prometheus, tree.beside("prometheus.log"));
-    let address = format!("127.0.0.1:{port}");
-    until("it listens", || TcpStream::connect(&address).is_ok().then_some(()));
-    let asked = |path: &str| -> Value {
-        let mut stream = TcpStream::connect(&address).unwrap();
-        // An answer to this version of HTTP isn't in chunks.
-        write!(stream, "GET /api/v1/{path} HTTP/1.0\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        // Until it has read its files, it says so in a text.
-        serde_json::from_str::<Value>(body).unwrap_or_default()["data"].clone()
-    };
+    let prometheus = Server::start(&tree.beside(""), "prometheus.json");
     // The value of the only series of a metric, with its labels.
     let series = |metric: &str| -> Option<(BTreeMap<String, String>, String)> {
-        let found = asked(&format!("query?query={metric}"))["result"].as_array()?.first()?.clone();
+        let found = prometheus.asked(&format!("query?query={metric}"))["result"].as_array()?.first()?.clone();
         Some((
             serde_json::from_value(found["metric"].clone()).unwrap(),
             found["value"][1].as_str()?.to_owned(),
@@ -94,13 +76,7 @@ fn a_prometheus_reads_a_broker_and_judges_every_alert() {
     }
 
     // One of the pods that the cluster has is read, and of nothing else is there a reason to worry.
-    let judged = || {
-        let groups = asked("rules?type=alert")["groups"].clone();
-        let rules: Vec<Value> =
-            groups.as_array()?.iter().flat_map(|group| group["rules"].as_array().unwrap().clone()).collect();
-        rules.iter().all(|rule| rule["health"] == "ok").then_some(rules)
-    };
-    let judged = until("every alert was judged", judged);
+    let judged = prometheus.judged();
     assert_eq!(judged.len(), 12);
     let worries: Vec<&Value> =
         judged.iter().filter(|rule| rule["state"] != "inactive").map(|rule| &rule["name"]).collect();

@@ -1,13 +1,18 @@
 //! Prometheus with its `promtool`, built with Go: Debian's is old, and finds no pods of Kubernetes.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use super::Run;
+use serde_json::Value;
+
+use super::control_plane::process::Process;
 use super::control_plane::programs::{artifact, at, once, run};
+use super::control_plane::until;
+use super::{Run, free_port};
 
 /// The folder with the programs.
 fn folder() -> &'static PathBuf {
@@ -44,6 +49,67 @@ pub fn promtool(words: &str, input: &str) -> Run {
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     child.wait_with_output().unwrap().into()
+}
+
+/// A server without a login.
+pub struct Server {
+    process: Process,
+    pub port: u16,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process.tell_of_failure("Prometheus");
+    }
+}
+
+impl Server {
+    /// Starts one with a configuration in a folder, below which it keeps its `data`. Returns when it answers queries.
+    pub fn start(folder: &Path, configuration: &str) -> Server {
+        let port = free_port();
+        let mut prometheus = command("prometheus");
+        prometheus.arg(format!("--config.file={configuration}")).args([
+            "--storage.tsdb.path=data",
+            "--log.level=error",
+            &format!("--web.listen-address=127.0.0.1:{port}"),
+        ]);
+        prometheus.current_dir(folder);
+        let mut server = Server { process: Process::start(prometheus, folder.join("prometheus.log")), port };
+        until("Prometheus answers queries", || {
+            if let Some(why) = server.process.last_words() {
+                panic!("{why}");
+            }
+            server.asked("query?query=1")["result"].is_array().then_some(())
+        });
+        server
+    }
+
+    /// The data that a call of its API gives, or null.
+    pub fn asked(&self, path: &str) -> Value {
+        let ask = || -> io::Result<String> {
+            let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
+            // An answer to this version of HTTP isn't in chunks.
+            write!(stream, "GET /api/v1/{path} HTTP/1.0\r\n\r\n")?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            Ok(answer)
+        };
+        let answer = ask().unwrap_or_default();
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+        // Until it has read its files, it says so in a text.
+        serde_json::from_str::<Value>(body).unwrap_or_default()["data"].take()
+    }
+
+    /// Every rule that makes an alert, once each was judged without an error.
+    pub fn judged(&self) -> Vec<Value> {
+        until("every alert was judged", || {
+            let groups = self.asked("rules?type=alert")["groups"].take();
+            let rules =
+                groups.as_array()?.iter().flat_map(|group| group["rules"].as_array().unwrap().clone());
+            let rules: Vec<Value> = rules.collect();
+            (!rules.is_empty() && rules.iter().all(|rule| rule["health"] == "ok")).then_some(rules)
+        })
+    }
 }
 
 /// The option of a Java whose program has metrics at this port: the JMX exporter, which gives Kafka's gauges the names that
