@@ -1,6 +1,7 @@
 //! The objects for a Prometheus: its alerts by Prometheus' own `promtool`, its selection by the real API server.
 
 mod alerts;
+mod fires;
 mod objects;
 mod own;
 mod scraped;

@@ -26,9 +26,9 @@ pub fn rules() -> Value {
 }
 
 /// The alerts that fire at the end, each with the labels that say where.
-struct Case {
-    alert: &'static str,
-    cluster: Cluster,
+pub struct Case {
+    pub alert: &'static str,
+    pub cluster: Cluster,
     labels: &'static str,
     /// Others that the same trouble makes fire, too.
     also: &'static [&'static str],
@@ -40,7 +40,7 @@ fn since(value: f64) -> Samples {
 }
 
 #[rustfmt::skip]
-fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<Case> {
     let case = |alert, labels, cluster| Case { alert, cluster, labels, also: &[] };
     let healthy = Cluster::healthy;
     vec![

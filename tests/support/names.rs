@@ -1,5 +1,7 @@
 //! The base domain `acme.kafka.example.test`, whose names Streamfleet keeps on a DNS server.
 
+use std::time::{Duration, SystemTime};
+
 use rcgen::{CertificateParams, KeyPair};
 
 use super::Tree;
@@ -34,10 +36,23 @@ pub fn keep_in(tree: &Tree, provider: &str, account: &str, certificate: &str) {
 
 /// A certificate of these names with its key, in PEM.
 pub fn certificate(names: &[&str]) -> (String, String) {
+    sign(&params(names))
+}
+
+/// As above. It expires in so many days.
+pub fn expiring(names: &[&str], days: u64) -> (String, String) {
+    let mut params = params(names);
+    params.not_after = (SystemTime::now() + Duration::from_secs(days * 86400)).into();
+    sign(&params)
+}
+
+fn params(names: &[&str]) -> CertificateParams {
+    CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
+}
+
+fn sign(params: &CertificateParams) -> (String, String) {
     let pair = KeyPair::generate().unwrap();
-    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let certificate = CertificateParams::new(names).unwrap().self_signed(&pair).unwrap();
-    (certificate.pem(), pair.serialize_pem())
+    (params.self_signed(&pair).unwrap().pem(), pair.serialize_pem())
 }
 
 /// The fields of a document that contains a certificate.
