@@ -24,6 +24,8 @@ const PLAN: &str = "plan tree --config config.toml";
 const APPLY: &str = "apply tree --yes --config config.toml";
 const FLEET: &str = "acme/fleets/eu.yaml";
 const CHALLENGE: &str = "_acme-challenge.acme.kafka.example.test";
+/// The base domain in what is kept.
+const KEY: &str = "BaseDomain/acme/acme.kafka.example.test";
 const KEPT: &str = ".streamfleet/state/certificates.json";
 
 /// In seconds.

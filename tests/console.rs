@@ -57,13 +57,12 @@ fn a_console_has_a_name_behind_the_gateway_and_a_key_for_its_sessions() {
     assert!(key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit()), "{key}");
 
     // Its name leads to the Gateway.
-    let patch = |object: &str, status: Value| {
-        let status = json!({"status": status}).to_string();
-        plane.kubectl(&format!("patch {object} --subresource=status --type=merge -p {status}"), "").expect(0);
-    };
-    patch(&format!("kafkanodepool dual {NAMESPACE}"), json!({"nodeIds": [0], "observedGeneration": 1}));
+    plane.set_status(
+        &format!("kafkanodepool dual {NAMESPACE}"),
+        &json!({"nodeIds": [0], "observedGeneration": 1}),
+    );
     let address = json!({"addresses": [{"type": "IPAddress", "value": "192.0.2.40"}]});
-    patch("gateway kafka --namespace=streamfleet-gateway", address);
+    plane.set_status("gateway kafka --namespace=streamfleet-gateway", &address);
     tree.run(APPLY).expect(0).says(&[&format!("+ DnsRecord kafka-acme--sandbox/{HOST}")]);
     assert_eq!(knot.answers(HOST, "A"), ["192.0.2.40"]);
     let record = tree.run("get cluster/acme/sandbox tree --config config.toml --format json").expect(0).out;

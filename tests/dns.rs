@@ -54,10 +54,8 @@ pub fn serve_in(plane: &ControlPlane, namespace: &str, host: &str, ingress: serd
             "annotations": {"streamfleet.io/host": host}},
         "spec": {"type": "LoadBalancer", "ports": [{"port": 9094}]}});
     plane.kubectl("apply --server-side --force-conflicts -f -", &service.to_string()).expect(0);
-    let status = json!({"status": {"loadBalancer": {"ingress": ingress}}}).to_string();
-    let words =
-        format!("patch service {name} --namespace={namespace} --subresource=status --type=merge -p {status}");
-    plane.kubectl(&words, "").expect(0);
+    let ingress = json!({"loadBalancer": {"ingress": ingress}});
+    plane.set_status(&format!("service {name} --namespace={namespace}"), &ingress);
 }
 
 fn at(plane: &ControlPlane, host: &str, address: &str) {

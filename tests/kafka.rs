@@ -155,7 +155,7 @@ impl Stage {
 }
 
 /// Does what the user operator does with the entries of a KafkaUser.
-fn grant(stage: &Stage, name: &str, user: &Value) {
+pub fn grant(broker: &Broker, admin: &Client, name: &str, user: &Value) {
     let acls = user["spec"]["authorization"]["acls"].as_array().unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     for acl in acls {
@@ -178,7 +178,7 @@ fn grant(stage: &Stage, name: &str, user: &Value) {
             .map(|it| format!(" --operation {}", text(it)))
             .collect();
         let words = format!("--add --allow-principal User:{name}{operations} --{option}{of_name}");
-        stage.run(&stage.admin(), RIGHTS, &words);
+        broker.tool(admin, RIGHTS, &words).succeeds();
     }
 }
 

@@ -3,7 +3,7 @@
 mod alerts;
 mod fires;
 mod objects;
-mod own;
+pub mod own;
 mod scraped;
 mod series;
 

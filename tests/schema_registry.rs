@@ -12,6 +12,7 @@ use crate::rights::{give, tenant};
 use crate::support::control_plane::{ControlPlane, until};
 use crate::support::knot::Knot;
 use crate::support::names::{certificate, fields, keep};
+use crate::support::registry::IMAGE;
 use crate::support::serve::Serve;
 use crate::support::{Tree, without_own};
 use crate::watch::SERVE;
@@ -27,8 +28,7 @@ const REGISTRY: &str = "  schema_registry: {enabled: true, developer_group: deve
 /// Gives a cluster of the tree an identity provider and a registry, and the settings an image.
 pub fn add_registry(tree: &Tree, cluster: &str) {
     let settings = fs::read_to_string(tree.beside("config.toml")).unwrap();
-    let image = format!("quay.io/apicurio/apicurio-registry@sha256:{}", "0a".repeat(32));
-    fs::write(tree.beside("config.toml"), format!("{settings}[images]\nschema_registry = \"{image}\"\n"))
+    fs::write(tree.beside("config.toml"), format!("{settings}[images]\nschema_registry = \"{IMAGE}\"\n"))
         .unwrap();
     let provider = json!({
         "apiVersion": "streamfleet/v1", "kind": "IdentityProvider", "organization": "acme", "identifier": "own",
@@ -83,16 +83,12 @@ fn a_registry_has_a_name_behind_the_gateway_and_goes_without_its_schemas() {
     assert_eq!(route["spec"]["hostnames"], json!([HOST]));
 
     // Its name leads to the Gateway, and the other cluster has none.
-    let patch = |object: &str, status: Value| {
-        let status = json!({"status": status}).to_string();
-        plane.kubectl(&format!("patch {object} --subresource=status --type=merge -p {status}"), "").expect(0);
-    };
     for (cluster, pool) in [("orders", "broker"), ("sandbox", "dual")] {
         let pool = format!("kafkanodepool {pool} --namespace=kafka-acme--{cluster}");
-        patch(&pool, json!({"nodeIds": [0], "observedGeneration": 1}));
+        plane.set_status(&pool, &json!({"nodeIds": [0], "observedGeneration": 1}));
     }
     let address = json!({"addresses": [{"type": "IPAddress", "value": "192.0.2.40"}]});
-    patch("gateway kafka --namespace=streamfleet-gateway", address);
+    plane.set_status("gateway kafka --namespace=streamfleet-gateway", &address);
     tree.run(APPLY).expect(0).says(&[&format!("+ DnsRecord kafka-acme--orders/{HOST}")]);
     assert_eq!(knot.answers(HOST, "A"), ["192.0.2.40"]);
     assert_eq!(knot.answers(&HOST.replace("orders", "sandbox"), "A"), [""; 0]);
@@ -135,9 +131,8 @@ fn a_registry_that_does_not_serve_degrades_its_cluster_and_nothing_else_and_a_co
     nothing_runs_yet(&serve);
     cast.make(&operator());
     let serves = |deployment: &str, pods: u32| {
-        let status = json!({"status": {"replicas": 1, "readyReplicas": pods}}).to_string();
-        let words = format!("patch deployment {deployment} --subresource=status --type=merge -p {status}");
-        plane.kubectl(&words, "").expect(0);
+        let deployment = format!("deployment {deployment}");
+        plane.set_status(&deployment, &json!({"replicas": 1, "readyReplicas": pods}));
     };
     let ready = |pods: u32| serves("dev-registry --namespace=kafka-acme--dev", pods);
     let console = |pods: u32| serves("web-console --namespace=kafka-acme--web", pods);

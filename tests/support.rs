@@ -10,9 +10,11 @@ pub mod kafka;
 pub mod knot;
 pub mod kubelet;
 pub mod names;
+pub mod openssl;
 pub mod pebble;
 pub mod prometheus;
 pub mod proxy;
+pub mod registry;
 pub mod serve;
 pub mod ssh;
 

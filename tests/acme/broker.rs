@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::{APPLY, PLAN, QUARTER, manage, renewal};
+use super::{APPLY, KEY, PLAN, QUARTER, manage, renewal};
 use crate::dns::serve_in;
 use crate::kubernetes::{SANDBOX, on};
 use crate::support::control_plane::{ControlPlane, Writer};
@@ -34,7 +34,7 @@ fn a_client_that_trusts_the_authority_alone_produces_and_consumes_before_and_aft
     let first = secret();
     for is_renewed in [false, true] {
         if is_renewed {
-            let chain = super::kept(&tree)["certificates"]["BaseDomain/acme/acme.kafka.example.test"].clone();
+            let chain = super::kept(&tree)["certificates"][KEY].clone();
             pebble.renews_now(chain["issued"]["chain"].as_str().unwrap());
             renewal::ask_again(&tree);
             tree.run(APPLY).expect(0);

@@ -83,7 +83,7 @@ fn killed_while_it_looks(knot: &Knot, seconds: &str) -> (Tree, Pebble, Door) {
 
 /// Whether the certificate was stored that the killed run got.
 fn has_new(tree: &Tree, is_renewal: bool) -> bool {
-    let issued = &kept(tree)["certificates"]["BaseDomain/acme/acme.kafka.example.test"]["issued"];
+    let issued = &kept(tree)["certificates"][super::KEY]["issued"];
     match is_renewal {
         false => !issued.is_null(),
         true => issued["chain"] != chain(tree, "orders"),

@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use serde_json::json;
 
-use super::{APPLY, PLAN, QUARTER, kept, manage, renewal, set};
+use super::{APPLY, KEY, PLAN, QUARTER, kept, manage, renewal, set};
 use crate::dns::serve_in;
 use crate::support::Tree;
 use crate::support::control_plane::{ControlPlane, Lease};
@@ -24,7 +24,6 @@ use crate::watch::health::{SimulatedOperator, broker, operator, two_clusters};
 use crate::watch::renewal::{exposed, held};
 
 const CLUSTERS: [&str; 2] = ["dev", "web"];
-const KEY: &str = "BaseDomain/acme/acme.kafka.example.test";
 
 /// Renewals wait for a window of an hour that opens at this time of the day. Returns its words in plans.
 fn opens(tree: &Tree, pebble: &Pebble, at: Timestamp) -> String {
@@ -42,7 +41,7 @@ fn minute_after(seconds: i64) -> Timestamp {
     Timestamp::from_second((later.as_second() / 60 + 1) * 60).unwrap()
 }
 
-fn names(cluster: &str) -> [String; 2] {
+pub fn names(cluster: &str) -> [String; 2] {
     ["", "broker-0--"].map(|node| format!("{node}{cluster}.acme.kafka.example.test"))
 }
 

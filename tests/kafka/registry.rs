@@ -1,173 +1,23 @@
-//! A real Apicurio Registry, run with the rendered Deployment beside a real broker.
+//! A real schema registry keeps its schemas in a real broker.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::identity_provider::IdentityProvider;
 use super::{ADMIN, PRODUCE, Stage, TOPICS, grant};
 use crate::kubernetes::SANDBOX;
-use crate::support::control_plane::process::{Folder, Process};
-use crate::support::control_plane::programs::{at, java, once, run};
+use crate::support::Tree;
 use crate::support::control_plane::until;
-use crate::support::curl::Server;
-use crate::support::kafka::Broker;
-use crate::support::{Tree, free_port};
+use crate::support::registry::{IMAGE, Registry};
 
-const VERSION: &str = "3.3.3";
-const DIGEST: &str = "8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbed63";
 const REGISTRY: (&str, &str) = ("sandbox-registry", "keep-out");
 const HOST: &str = "registry--sandbox.kafka.acme.example.com";
 /// Each character is special to one of the readers on the way to the registry.
 const AUDIENCE: &str = r#"kafka's, "own" \ ${quarkus.http.ssl-port} $(HOME)"#;
-
-/// The program, fetched and unpacked once.
-fn program() -> PathBuf {
-    static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let what = "fetching Apicurio Registry, 159 MB";
-    let find = || {
-        once(&format!("apicurio-{VERSION}"), what, |folder| {
-            let artifact = format!("io.apicurio:apicurio-registry-app:{VERSION}:tar.gz:all");
-            let mut maven = Command::new("mvn");
-            maven.args(["-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"]);
-            maven
-                .arg(format!("-Dartifact={artifact}"))
-                .arg(format!("-DoutputDirectory={}", folder.display()));
-            maven.args(["-Dmdep.stripVersion=true", "-Dmdep.stripClassifier=true"]).current_dir(folder);
-            run(
-                maven,
-                "the tests start a schema registry, which comes with Maven: install Maven 3.8 or newer",
-            )
-            .map(drop)?;
-            let archive = folder.join("apicurio-registry-app.tar.gz");
-            let found = hex::encode(Sha256::digest(fs::read(&archive).map_err(at(&archive))?));
-            if found != DIGEST {
-                return Err(format!(
-                    "Maven gave a registry with the SHA-256 digest {found}, and it has to be {DIGEST}"
-                ));
-            }
-            let mut tar = Command::new("tar");
-            tar.arg("-xzf").arg(&archive).current_dir(folder);
-            run(tar, "the tests unpack a schema registry: install tar").map(drop)?;
-            fs::remove_file(&archive).map_err(at(&archive))
-        })
-    };
-    FOUND.get_or_init(find).clone().unwrap_or_else(|why| panic!("{why}"))
-}
-
-/// A pod of the rendered Deployment.
-struct Pod {
-    process: Process,
-    /// Below it is what is mounted at the container's root.
-    root: Folder,
-    port: u16,
-    management: u16,
-}
-
-impl Drop for Pod {
-    fn drop(&mut self) {
-        self.process.tell_of_failure("The registry");
-    }
-}
-
-/// What a kubelet would give the container: `$$` is a dollar, and nothing here is a reference to a variable.
-fn environment(deployment: &Value, broker: &Broker, root: &Path) -> BTreeMap<String, String> {
-    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let variables = container["env"].as_array().unwrap().iter().map(|variable| {
-        let value = match variable.pointer("/valueFrom/secretKeyRef") {
-            Some(reference) => {
-                assert_eq!(
-                    (&reference["name"], &reference["key"]),
-                    (&json!(REGISTRY.0), &json!("sasl.jaas.config"))
-                );
-                let module = "org.apache.kafka.common.security.scram.ScramLoginModule";
-                format!("{module} required username=\"{}\" password=\"{}\";", REGISTRY.0, REGISTRY.1)
-            }
-            None => text(&variable["value"]).replace("$$", "$"),
-        };
-        let value = if value.starts_with("/mnt/") { format!("{}{value}", root.display()) } else { value };
-        (text(&variable["name"]), value)
-    });
-    let mut variables: BTreeMap<String, String> = variables.collect();
-    let options = variables.get_mut("JAVA_TOOL_OPTIONS").unwrap();
-    *options += &format!(" -Djdk.net.hosts.file={} -XX:TieredStopAtLevel=1", broker.hosts().display());
-    variables
-}
-
-impl Pod {
-    fn start(stage: &Stage, deployment: &Value) -> Pod {
-        let root = Folder::new();
-        let spec = &deployment["spec"]["template"]["spec"];
-        for mount in spec["containers"][0]["volumeMounts"].as_array().unwrap() {
-            let volume =
-                spec["volumes"].as_array().unwrap().iter().find(|it| it["name"] == mount["name"]).unwrap();
-            let place = root.path().join(mount["mountPath"].as_str().unwrap().trim_start_matches('/'));
-            match volume["secret"]["secretName"].as_str().or(volume["configMap"]["name"].as_str()) {
-                Some(name) => stage.broker.mount(name, &place),
-                None => fs::create_dir_all(place).unwrap(),
-            }
-        }
-        let [port, management] = [(); 2].map(|()| free_port());
-        let mut command = Command::new(java().unwrap());
-        command.env_clear().envs(environment(deployment, &stage.broker, root.path()));
-        command.env("QUARKUS_HTTP_SSL_PORT", port.to_string());
-        command.env("QUARKUS_MANAGEMENT_PORT", management.to_string());
-        // The least that there is; it has a minute.
-        command.env("QUARKUS_HTTP_SSL_CERTIFICATE_RELOAD_PERIOD", "30s");
-        command.arg(format!("-Djava.io.tmpdir={}/tmp", root.path().display()));
-        command
-            .args(["-XX:+UseSerialGC", "-jar"])
-            .arg(program().join("quarkus-run.jar"))
-            .current_dir(root.path());
-        let process = Process::start(command, root.path().join("log"));
-        Pod { process, root, port, management }
-    }
-
-    /// What the kubelet is answered.
-    fn probed(&self, deployment: &Value, probe: &str) -> String {
-        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
-        let path = container[probe]["httpGet"]["path"].as_str().unwrap();
-        let url = format!("http://127.0.0.1:{}{path}", self.management);
-        let said = Command::new("curl").args(["-s", "-o", "/dev/null", "-w", "%{http_code}", &url]).output();
-        String::from_utf8(said.unwrap().stdout).unwrap()
-    }
-
-    fn is_ready(&mut self, deployment: &Value) {
-        until("the registry is ready", || {
-            if let Some(said) = self.process.last_words() {
-                panic!("the registry ended\n{said}");
-            }
-            (self.probed(deployment, "readinessProbe") == "200").then_some(())
-        });
-    }
-
-    /// Calls it by its host name over TLS.
-    #[track_caller]
-    fn call(&self, token: &str, call: &str, body: Option<&Value>) -> (u16, Value) {
-        self.try_call(token, call, body).unwrap_or_else(|why| panic!("{call}: {why}"))
-    }
-
-    /// As above. The error is curl's.
-    fn try_call(&self, token: &str, call: &str, body: Option<&Value>) -> Result<(u16, Value), String> {
-        let (method, path) = call.split_once(' ').unwrap();
-        let (trusted, authorization) =
-            (self.root.path().join("mnt/tls/tls.crt"), format!("authorization: Bearer {token}"));
-        let mut words = vec!["--request", method, "--header", "content-type: application/json"];
-        if !token.is_empty() {
-            words.extend(["--header", &authorization]);
-        }
-        let body = body.map(Value::to_string);
-        words.extend(body.iter().flat_map(|body| ["--data", body]));
-        Server { host: HOST, port: self.port, trusted: &trusted }.call(path, &words)
-    }
-}
 
 /// An Avro schema of a record with these fields, as it is registered.
 fn schema(fields: &Value) -> Value {
@@ -210,9 +60,8 @@ fn a_registry_keeps_schemas_in_the_cluster_and_lets_in_whom_the_identity_provide
     ]);
     let provider = IdentityProvider::start(clients);
     let mut stage = Stage::with_users(&[ADMIN, REGISTRY], |tree: &Tree| {
-        let image = format!("quay.io/apicurio/apicurio-registry@sha256:{}", "0a".repeat(32));
         let settings = fs::read_to_string(tree.beside("config.toml")).unwrap();
-        fs::write(tree.beside("config.toml"), format!("{settings}[images]\nschema_registry = \"{image}\"\n"))
+        fs::write(tree.beside("config.toml"), format!("{settings}[images]\nschema_registry = \"{IMAGE}\"\n"))
             .unwrap();
         let registry = r#"{enabled: true, admin_group: $(admins), developer_group: "${developers}", reader_group: staff}"#;
         tree.edit(
@@ -229,9 +78,9 @@ fn a_registry_keeps_schemas_in_the_cluster_and_lets_in_whom_the_identity_provide
         });
         tree.write("acme/own.yaml", spec.to_string());
     });
-    grant(&stage, REGISTRY.0, stage.object("KafkaUser", REGISTRY.0));
+    grant(&stage.broker, &stage.admin(), REGISTRY.0, stage.object("KafkaUser", REGISTRY.0));
     let deployment = stage.object("Deployment", REGISTRY.0).clone();
-    let mut pod = Pod::start(&stage, &deployment);
+    let mut pod = Registry::start(&stage.broker, &deployment, REGISTRY, HOST);
     pod.is_ready(&deployment);
     let token = |client: &str| provider.token_of(client);
     let (ada, rita, owner) = (token("ada"), token("rita"), token("owner"));
@@ -279,7 +128,7 @@ fn a_registry_keeps_schemas_in_the_cluster_and_lets_in_whom_the_identity_provide
     assert_eq!(parsed(&found), parsed(&first));
 
     // Another pod learns what is new, and so does one that starts again after the first was killed.
-    let mut second = Pod::start(&stage, &deployment);
+    let mut second = Registry::start(&stage.broker, &deployment, REGISTRY, HOST);
     second.is_ready(&deployment);
     assert_eq!(second.call(&rita, &format!("GET {SUBJECT}"), None).1, json!([1, 2]));
     let orders = "POST /apis/ccompat/v7/subjects/orders-value/versions";
@@ -289,7 +138,7 @@ fn a_registry_keeps_schemas_in_the_cluster_and_lets_in_whom_the_identity_provide
             .then_some(())
     });
     pod.process.end();
-    let mut pod = Pod::start(&stage, &deployment);
+    let mut pod = Registry::start(&stage.broker, &deployment, REGISTRY, HOST);
     pod.is_ready(&deployment);
     assert_eq!(parsed(&pod.call(&rita, &format!("GET {SUBJECT}/1"), None).1), parsed(&first));
     drop(second);

@@ -19,7 +19,7 @@ fn a_user_may_do_what_its_spec_says_and_nothing_beside_it() {
     let stage = Stage::with_users(&users, |tree| tree.write("acme/users/sandbox/billing.yaml", user()));
     let user = stage.object("KafkaUser", BILLING.0);
     assert_eq!(user["spec"]["authorization"]["acls"].as_array().unwrap().len(), 4, "{user:#}");
-    grant(&stage, BILLING.0, user);
+    grant(&stage.broker, &stage.admin(), BILLING.0, user);
     let topics = ["payments.in", "paymentsx", "Payments_State", "Payments_State2"];
     topics.iter().for_each(|topic| stage.make(topic));
     ["payments.in", "paymentsx", "Payments_State"].iter().for_each(|topic| {
@@ -75,7 +75,7 @@ fn who_may_look_at_everything_in_a_console_can_change_nothing() {
     const READER: (&str, &str) = ("reader", "let-me-see");
     let stage =
         Stage::with_users(&[ADMIN, READER], |tree| tree.write("acme/users/sandbox/reader.yaml", reader()));
-    grant(&stage, READER.0, stage.object("KafkaUser", READER.0));
+    grant(&stage.broker, &stage.admin(), READER.0, stage.object("KafkaUser", READER.0));
     stage.make("numbers");
     stage.send(&stage.admin(), "numbers", "");
     let user = stage.client("tls").user(READER);

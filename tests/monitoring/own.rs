@@ -19,17 +19,19 @@ use crate::support::curl::Server;
 use crate::support::knot::Knot;
 use crate::support::kubelet::{Kubelet, pod};
 use crate::support::names::{DOMAIN, MANAGED, certificate, fields, keep};
+use crate::support::openssl::presented;
 use crate::support::prometheus::{command, metrics_option};
 use crate::support::{Tree, free_port};
 
 const PLAN: &str = "plan tree --config config.toml";
 const APPLY: &str = "apply tree --yes --config config.toml";
-const HOST: &str = "metrics--eu.acme.kafka.example.test";
+pub const HOST: &str = "metrics--eu.acme.kafka.example.test";
 const NAMES: [&str; 2] = ["acme.kafka.example.test", "*.acme.kafka.example.test"];
-const OWN: &str = "  monitoring:\n    prometheus: own\n    own: {password: the first of two, disk_gib: 20}\n";
+pub const OWN: &str =
+    "  monitoring:\n    prometheus: own\n    own: {password: the first of two, disk_gib: 20}\n";
 /// What is in every namespace.
 const OF_KUBERNETES: [&str; 2] = ["serviceaccount/default", "configmap/kube-root-ca.crt"];
-const IMAGE: &str =
+pub const IMAGE: &str =
     "quay.io/prometheus/prometheus@sha256:0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b";
 
 /// A fleet behind a Gateway, with a Prometheus of its own.
@@ -53,11 +55,11 @@ fn object(plane: &ControlPlane, of: &str) -> Value {
 }
 
 /// A pod of the rendered StatefulSet.
-struct Prometheus {
+pub struct Prometheus {
     process: Process,
     /// Below it is what is mounted at the container's root.
     root: Folder,
-    port: u16,
+    pub port: u16,
 }
 
 impl Drop for Prometheus {
@@ -67,7 +69,7 @@ impl Drop for Prometheus {
 }
 
 impl Prometheus {
-    fn start(plane: &ControlPlane) -> Prometheus {
+    pub fn start(plane: &ControlPlane) -> Prometheus {
         let (root, port) = (Folder::new(), free_port());
         let account = root.path().join("account");
         fs::create_dir_all(&account).unwrap();
@@ -125,18 +127,7 @@ impl Prometheus {
     fn presents(&self, certificate: &str) -> bool {
         let file = self.root.path().join("trusted.pem");
         fs::write(&file, certificate).unwrap();
-        let mut client = Command::new("openssl");
-        client.args([
-            "s_client",
-            "-brief",
-            "-verify_return_error",
-            "-servername",
-            HOST,
-            "-verify_hostname",
-            HOST,
-        ]);
-        client.arg("-CAfile").arg(&file).args(["-connect", &format!("127.0.0.1:{}", self.port)]);
-        client.stdin(std::process::Stdio::null()).output().unwrap().status.success()
+        presented(HOST, ([127, 0, 0, 1], self.port).into(), &file).is_ok()
     }
 }
 
@@ -185,11 +176,6 @@ fn as_elsewhere(file: &str, text: &str, root: &Path) -> String {
     configuration.to_string()
 }
 
-fn patch(plane: &ControlPlane, object: &str, status: Value) {
-    let status = json!({"status": status}).to_string();
-    plane.kubectl(&format!("patch {object} --subresource=status --type=merge -p {status}"), "").expect(0);
-}
-
 #[test]
 fn a_fleet_without_a_prometheus_gets_one_that_reads_its_clusters_and_lets_in_who_has_the_password() {
     let metrics = free_port();
@@ -217,7 +203,7 @@ fn a_fleet_without_a_prometheus_gets_one_that_reads_its_clusters_and_lets_in_who
 
     // Its name leads to the Gateway.
     let address = json!({"addresses": [{"type": "IPAddress", "value": "192.0.2.40"}]});
-    patch(&plane, "gateway kafka --namespace=streamfleet-gateway", address);
+    plane.set_status("gateway kafka --namespace=streamfleet-gateway", &address);
     tree.run(APPLY).expect(0).says(&[&format!("+ DnsRecord kafka-monitoring/{HOST}")]);
     assert_eq!(knot.answers(HOST, "A"), ["192.0.2.40"]);
     let fleet = tree.run("get fleet/acme/eu tree --config config.toml --format json").expect(0).out;
@@ -233,7 +219,7 @@ fn a_fleet_without_a_prometheus_gets_one_that_reads_its_clusters_and_lets_in_who
     broker["spec"]["containers"][0]["ports"] = json!([{"name": "tcp-prometheus", "containerPort": metrics}, {"name": "tcp-clients", "containerPort": 9092}]);
     plane.kubectl("create -f -", &broker.to_string()).expect(0);
     let runs = json!({"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]});
-    patch(&plane, "pod orders-broker-0 --namespace=kafka-acme--orders", runs);
+    plane.set_status("pod orders-broker-0 --namespace=kafka-acme--orders", &runs);
 
     let mut prometheus = Prometheus::start(&plane);
     let up = until("the broker is read", || {

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Run, run};
 use credentials::Credentials;
@@ -155,6 +155,12 @@ impl ControlPlane {
         self.kubectl_as(Self::KUBECONFIG, words, input)
     }
 
+    /// Changes fields of an object's status, as its controller does. `object` is a kind, a name and a namespace.
+    pub fn set_status(&self, object: &str, fields: &Value) {
+        let patch = format!("patch {object} --subresource=status --type=merge --patch-file=/dev/stdin");
+        self.kubectl(&patch, &json!({"status": fields}).to_string()).expect(0);
+    }
+
     pub fn kubectl_with(&self, kubeconfig: &str, words: &str) -> Run {
         let file = tempfile::NamedTempFile::new_in(self.folder.path()).unwrap();
         fs::write(file.path(), kubeconfig).unwrap();
@@ -256,7 +262,7 @@ impl ControlPlane {
         self.kubeconfig_with(json!({"token": token}))
     }
 
-    fn kubeconfig_with(&self, user: serde_json::Value) -> String {
+    fn kubeconfig_with(&self, user: Value) -> String {
         let cluster = json!({
             "server": format!("https://127.0.0.1:{}", self.port),
             "certificate-authority-data": self.credentials.authority,
