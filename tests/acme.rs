@@ -3,6 +3,7 @@
 mod broker;
 mod killed;
 mod mistakes;
+mod names;
 mod renewal;
 mod roll;
 

@@ -6,6 +6,7 @@ pub mod curl;
 pub mod debian;
 pub mod door;
 pub mod exporter;
+pub mod gateway;
 pub mod kafka;
 pub mod knot;
 pub mod kubelet;
