@@ -203,8 +203,8 @@ fn a_broker_takes_every_option_and_clients_reach_it_as_they_are_told() {
     let missing = stage.broker.tool(&admin, TOPICS, "--describe --topic missing");
     missing.says("Topic 'missing' does not exist");
 
-    // The quota of 1 MiB a second throttles a producer of 11.5 MB; the first seconds are free.
-    let words = "--topic numbers --num-records 1150 --record-size 10000 --throughput -1 --print-metrics \
+    // The quota of 1 MiB a second throttles a producer of 14 MB; the first eleven seconds' worth is free.
+    let words = "--topic numbers --num-records 1400 --record-size 10000 --throughput -1 --print-metrics \
                  --command-property linger.ms=100 batch.size=500000";
     let metrics = stage.run(&stage.client("tls").user(ADMIN), PRODUCE, words);
     let throttled = metrics.lines().find(|line| line.contains("produce-throttle-time-max"));
