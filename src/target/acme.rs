@@ -154,8 +154,9 @@ impl AcmeAccount {
             Err(instant_acme::Error::Unsupported(_)) if replaced.is_some() => {
                 self.account.new_order(&new(None)).await
             }
+            // One that fails whenever it looks for that certificate would never give another.
             Err(instant_acme::Error::Api(problem))
-                if replaced.is_some() && AcmeFault::refused(&problem).ends_order() =>
+                if replaced.is_some() && !matches!(AcmeFault::refused(&problem), AcmeFault::Limited(_)) =>
             {
                 self.account.new_order(&new(None)).await
             }

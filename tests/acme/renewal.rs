@@ -49,7 +49,9 @@ fn it_is_renewed_when_the_authority_says_and_its_clusters_follow() {
     assert_eq!(pebble.orders(), 1);
     tree.run(APPLY).expect(0);
     assert_eq!(pebble.orders(), 2);
-    assert!(pebble.log().contains("is a replacement of"), "{}", pebble.log());
+    // Pebble doesn't find one certificate in 256, and then gets an order that replaces nothing.
+    let is_told = |what: &str| pebble.log().contains(what);
+    assert!(is_told("is a replacement of") || is_told("could not find order"), "{}", pebble.log());
     assert_eq!(chain(&tree, "orders"), first, "getting one and using it are two plans");
     tree.run(PLAN).expect(2).says(&[
         "~ base domain acme.kafka.example.test",
