@@ -7,7 +7,7 @@ use serde::Serialize;
 use sha2::Digest as _;
 
 use crate::catalog::{CachedRecord, DurableRecord, RecordedResource};
-use crate::config::{CertificateRenewal, Mode};
+use crate::config::{CertificateRenewal, ImagesConfig, Mode};
 use crate::names::{Digest, FleetKey, Json, ResourceKey};
 use crate::plan::model::site::FleetInputs;
 use crate::plan::world::PlanContext;
@@ -48,6 +48,9 @@ fn settings(world: &PlanContext) -> Digest {
     }
     if !policy.maintenance.is_empty() || policy.certificate_renewal != CertificateRenewal::default() {
         hash.add(&(&policy.maintenance, policy.certificate_renewal));
+    }
+    if config.images != ImagesConfig::default() {
+        hash.add(&config.images);
     }
     if policy.mode != Mode::default() {
         hash.add(&policy.mode);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::catalog::{Catalog, Resource};
-use crate::config::{Config, TieredStorageConfig};
+use crate::config::{Config, ImagesConfig, TieredStorageConfig};
 use crate::names::{Digest, ResourceKey};
 
 /// The digests of everything that objects may be made from, computed once for all resources.
@@ -44,5 +44,6 @@ fn settings(config: &Config) -> Digest {
     // Digests recorded before this setting existed stay valid.
     looked_at.extend(tiered_storage.then(|| json!(config.tiered_storage)));
     looked_at.extend(policy.then(|| json!(config.policy.maintenance)));
+    looked_at.extend((config.images != ImagesConfig::default()).then(|| json!(config.images)));
     Digest::of_json(&json!(looked_at))
 }
