@@ -235,6 +235,17 @@ fn a_resource_has_its_plan_and_what_it_used_lately() {
 }
 
 #[test]
+fn the_console_of_a_cluster_is_a_link() {
+    let tree = Tree::example("schema-registry");
+    let settings = tree.read("streamfleet.toml");
+    let api = Api::start_with(&tree, "serve --specs tree --config settings.toml", &settings);
+    api.settle();
+    let page = Browser::sign_in(&api, &api.token, "root").page("/clusters/acme/meters");
+    let link = "<a href=\"https://console--meters.stream.example.com\" rel=\"noreferrer\">";
+    assert!(page.contains(link), "{page}");
+}
+
+#[test]
 fn nobody_sees_a_page_without_a_session() {
     let tree = Tree::example("quickstart");
     let api = Api::start(&tree);

@@ -144,6 +144,8 @@ pub enum Cell {
     Sentence(String),
     Status(String),
     Time(String),
+    /// An address that the settings and names of specs make up.
+    Link(String),
     /// A text of several lines.
     Lines(String),
     /// How much of a limit is in use.

@@ -207,6 +207,9 @@ struct FieldPlace<'g> {
 /// The output field that says why others have no value.
 const NULL_REASONS: &str = "/null_reasons";
 
+/// The output field with the address of a page for people.
+const CONSOLE_URL: &str = "/console_url";
+
 impl FieldPlace<'_> {
     fn below(&self, name: &str) -> Self {
         FieldPlace { group: self.group, pointer: format!("{}/{name}", self.pointer) }
@@ -225,6 +228,9 @@ fn flatten(place: &FieldPlace<'_>, value: &Value, rows: &mut Vec<Row>) {
         Value::String(text) if text.is_empty() => {}
         Value::String(text) if place.group == NULL_REASONS => {
             rows.push(place.row(label(), Cell::Sentence(text.clone())));
+        }
+        Value::String(url) if place.pointer == CONSOLE_URL => {
+            rows.push(place.row(label(), Cell::Link(url.clone())));
         }
         Value::Object(_) if is_redacted(value) => {
             rows.push(place.row(label(), Cell::Text("a secret, which isn't shown".to_owned())));
