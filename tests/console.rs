@@ -43,7 +43,8 @@ fn a_console_has_a_name_behind_the_gateway_and_a_key_for_its_sessions() {
     route(&tree);
     add_console(&tree, SANDBOX);
     let object = |of: &str| -> Option<Value> {
-        let words = format!("get {of} sandbox-console {NAMESPACE} --ignore-not-found --output=json");
+        let name = if of == "secret" { "sandbox-console.session" } else { "sandbox-console" };
+        let words = format!("get {of} {name} {NAMESPACE} --ignore-not-found --output=json");
         serde_json::from_str(&plane.kubectl(&words, "").expect(0).out).ok()
     };
     tree.run(APPLY).expect(0).says(&[
@@ -67,6 +68,23 @@ fn a_console_has_a_name_behind_the_gateway_and_a_key_for_its_sessions() {
     assert_eq!(knot.answers(HOST, "A"), ["192.0.2.40"]);
     let record = tree.run("get cluster/acme/sandbox tree --config config.toml --format json").expect(0).out;
     assert!(record.contains(&format!("\"console_url\": \"https://{HOST}\"")), "{record}");
+
+    // One that was changed by hand is put back, which is no new certificate of brokers.
+    let patch = r#"{"data":{"session-key":"eA=="}}"#;
+    let words = format!("patch secret sandbox-console.session {NAMESPACE} --type=merge -p {patch}");
+    plane.kubectl(&words, "").expect(0);
+    let said = tree.run(APPLY).expect(0).says(&["~ Secret kafka-acme--sandbox/sandbox-console.session"]);
+    assert!(!said.out.contains("brokers") && !said.out.contains("certificate"), "{}", said.out);
+    tree.run(PLAN).expect(0).says(&["Nothing to do"]);
+
+    // Another image is a change of the settings.
+    let settings = fs::read_to_string(tree.beside("config.toml")).unwrap();
+    fs::write(tree.beside("config.toml"), settings.replace(&"0c".repeat(32), &"0d".repeat(32))).unwrap();
+    tree.run(PLAN).expect(2).says(&[
+        "because the settings of the installation changed",
+        "the console's pod is replaced; its users may have to try again",
+    ]);
+    fs::write(tree.beside("config.toml"), settings).unwrap();
 
     // The key of another certificate gives another one.
     let before = tree.read(DOMAIN);

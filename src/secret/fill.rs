@@ -75,8 +75,9 @@ fn fill_slot(slot: &SecretSlot, object: &ObjectKey, secrets: &Secrets) -> Result
             Ok(STANDARD.encode(web_configuration(&hash.format_for_version(bcrypt::Version::TwoY))))
         }
         SecretEncoding::SessionKey => {
+            let namespace = object.namespace.as_deref().unwrap_or_default();
             let key = hmac::Key::new(hmac::HMAC_SHA256, value.as_bytes());
-            let own = hmac::sign(&key, format!("the session key of {object}").as_bytes());
+            let own = hmac::sign(&key, format!("the session key of {namespace}/{}", object.name).as_bytes());
             Ok(STANDARD.encode(hex::encode(own)))
         }
         SecretEncoding::Pkcs8 => {
@@ -215,15 +216,18 @@ mod tests {
     fn a_key_for_sessions_belongs_to_one_object_and_does_not_tell_the_key_that_it_is_made_of() {
         let made = |object: &str| {
             let mut manifest = slot(SecretEncoding::SessionKey, "hmac:1");
-            manifest.key.name = object.to_owned();
+            let (namespace, name) = object.split_once('/').unwrap();
+            manifest.key.namespace = Some(namespace.to_owned());
+            manifest.key.name = name.to_owned();
             let filled = fill(&manifest, &value(EC_KEY)).unwrap();
             let bytes = STANDARD.decode(filled["data"]["a"].as_str().unwrap()).unwrap();
             String::from_utf8(bytes).unwrap()
         };
-        let one = made("orders-console");
+        let one = made("kafka-a/console");
         assert!(one.len() == 64 && one.bytes().all(|byte| byte.is_ascii_hexdigit()), "{one}");
-        assert_eq!(made("orders-console"), one);
-        assert_ne!(made("meters-console"), one);
+        assert_eq!(made("kafka-a/console"), one);
+        assert_ne!(made("kafka-a/other"), one);
+        assert_ne!(made("kafka-b/console"), one);
     }
 
     #[test]

@@ -138,6 +138,9 @@ fn without_prices_there_is_no_cost_and_the_record_says_why() {
     assert_eq!(fleet["cost_endpoint"], Value::Null);
     assert_eq!(fleet["null_reasons"]["cost_endpoint"], "the settings have no `[prices]`");
     let cluster = api.get("/v1/clusters/orders").expect(200).body;
-    assert_eq!(cluster["null_reasons"]["console_url"], "the settings have no `console_url_template`");
+    assert_eq!(
+        cluster["null_reasons"]["console_url"],
+        "the cluster's `advanced_config.operations.console` is not on, and the settings have no `console_url_template`"
+    );
     assert_eq!(api.serve.stop(), Some(0));
 }

@@ -66,7 +66,7 @@ fn reader() -> String {
     let guide = std::fs::read_to_string("docs/guide/console.md").unwrap();
     let documents = guide.split("```yaml\n").filter_map(|text| text.split("```").next());
     let user = documents.into_iter().find(|text| text.contains("kind: User")).unwrap();
-    user.replace("cluster: orders", "cluster: sandbox")
+    user.replace("cluster: meters", "cluster: sandbox")
 }
 
 /// With the calls that StreamsHub Console makes, by the rights that its README asks for.
@@ -79,12 +79,13 @@ fn who_may_look_at_everything_in_a_console_can_change_nothing() {
     stage.make("numbers");
     stage.send(&stage.admin(), "numbers", "");
     let user = stage.client("tls").user(READER);
-    let words = "--topic numbers --group any --from-beginning --max-messages 3 --timeout-ms 60000";
+    let words = "--topic numbers --partition 0 --offset earliest --max-messages 3 --timeout-ms 60000";
     assert!(stage.run(&user, CONSUME, words).contains("0\n1\n2\n"));
+    stage.take(&stage.admin(), "numbers");
     for (class, words, told) in [
         (TOPICS, "--describe --topic numbers", "PartitionCount"),
         (CONFIGS, "--describe --entity-type brokers --entity-name 0 --all", "log.retention.hours"),
-        (GROUPS, "--describe --group any", "numbers"),
+        (GROUPS, "--describe --group numbers", "CURRENT-OFFSET"),
     ] {
         let said = stage.run(&user, class, words);
         assert!(said.contains(told), "{said}");
@@ -92,6 +93,7 @@ fn who_may_look_at_everything_in_a_console_can_change_nothing() {
     for (class, words) in [
         (TOPICS, "--create --topic others"),
         (CONFIGS, "--alter --entity-type topics --entity-name numbers --add-config retention.ms=1"),
+        (GROUPS, "--reset-offsets --group numbers --topic numbers --to-earliest --execute"),
         (PRODUCE, "--topic numbers --num-records 1 --record-size 1 --throughput -1"),
     ] {
         let said = stage.broker.tool(&user, class, words).said;

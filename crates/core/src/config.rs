@@ -59,7 +59,8 @@ pub struct Config {
     /// `$CREDENTIALS_DIRECTORY/secrets`.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/secrets")]
     pub secrets_dir: Option<Utf8PathBuf>,
-    /// The address of the console of each cluster, such as a Kafka UI that you run: the `console_url` of its record.
+    /// The address of the console of each cluster without one of its own, such as a Kafka UI that you run: the
+    /// `console_url` of its record.
     /// `{organization}`, `{fleet}` and `{cluster}` stand for the identifiers. Nothing is deployed for it.
     pub console_url_template: Option<ConsoleUrlTemplate>,
     /// The source of specs for commands that name no spec folder.

@@ -103,6 +103,19 @@ pub struct Row {
     pub outcome: RowVerdict,
 }
 
+impl Row {
+    /// A change that is made and described by this sentence, and disrupts nobody.
+    pub const fn in_place(
+        kind: &'static str,
+        of: ObjectFilter,
+        path: &'static str,
+        when: DirectionFilter,
+        words: &'static str,
+    ) -> Row {
+        Row { kind, of, path, when, outcome: RowVerdict::Does(Verdict::InPlace, Cow::Borrowed(words)) }
+    }
+}
+
 #[derive(Clone, Copy)]
 pub enum ObjectFilter {
     Any,

@@ -4,13 +4,10 @@
 //! It has no login of its own at Kafka and no right on the Kubernetes cluster. It runs in the cluster's namespace, since
 //! only there can it read the CA of the brokers' certificates, and so shows nobody the names of other clusters.
 
-use std::borrow::Cow;
-
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::{Value, json};
 
 use crate::catalog::{HostNames, ResolvedCluster};
-use crate::component::Verdict::InPlace;
 use crate::component::consequence::*;
 use crate::component::http_workload::health::{self, WorkloadWords};
 use crate::component::http_workload::quarkus::{self, KAFKA_CA_FILE};
@@ -23,6 +20,7 @@ use crate::component::{
 use crate::config::Config;
 
 pub static COMPONENT: Component = Component {
+    is_installed: |extras| extras.workloads,
     in_cluster,
     hosts: &[HOSTS],
     services: Some("labelSelector=streamfleet.io%2Fcomponent%3Dconsole"),
@@ -43,27 +41,23 @@ const HOSTS: HostNames = HostNames {
     is_used: |cluster| cluster.advanced_config.operations.console,
 };
 
+const CREATED: DirectionFilter = DirectionFilter::Is(Direction::Created);
+const OURS: ObjectFilter = ObjectFilter::Body(|body| http_workload::is_of(NAME, body));
+const PUBLIC: ObjectFilter = ObjectFilter::Body(|body| http_workload::is_public(NAME, body));
+
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
-    of_ours("Deployment", "", CREATED, "a console starts beside the brokers: whoever reaches it sees the cluster's name, and \
-        has to log in as one of its users for more"),
-    of_ours("Deployment", "/spec/template/**", CHANGES, "the console's pod is replaced; its users log in again"),
-    of_ours("Deployment", "", DELETED, "the console is removed"),
-    of_ours("Secret", "/data/**", CHANGES, "the console's sessions get another key at its next start; its users log in again \
+    Row::in_place("Deployment", OURS, "", CREATED, "a console starts beside the brokers: whoever reaches it sees the cluster's name and \
+        the console's own metrics, and has to log in as one of the cluster's users for more"),
+    Row::in_place("Deployment", OURS, "/spec/template/**", CHANGES, "the console's pod is replaced; its users may have to try again"),
+    Row::in_place("Deployment", OURS, "", DELETED, "the console is removed"),
+    Row::in_place("Secret", OURS, "/data/**", CHANGES, "the console's sessions get another key at its next start; its users log in again \
         then"),
-    of_ours("Service", "/spec/type", CHANGES, "users of the console find it at another address"),
+    Row::in_place("Service", PUBLIC, "", CREATED, "the console gets a \
+        public load balancer: anyone who can reach it can try to log in"),
+    Row::in_place("Service", OURS, "/spec/type", CHANGES, "the console's name leads to another address: until its DNS record does, \
+        nobody reaches it"),
 ];
-
-const CREATED: DirectionFilter = DirectionFilter::Is(Direction::Created);
-
-const fn of_ours(kind: &'static str, path: &'static str, when: DirectionFilter, words: &'static str) -> Row {
-    let outcome = RowVerdict::Does(InPlace, Cow::Borrowed(words));
-    Row { kind, of: ObjectFilter::Body(is_ours), path, when, outcome }
-}
-
-fn is_ours(body: &Value) -> bool {
-    http_workload::is_of(NAME, body)
-}
 
 const POD: Resources = Resources { cpu_millis: 200, memory_mib: 768 };
 const HEAP_MIB: u64 = 384;
@@ -72,7 +66,7 @@ const FOLDER: &str = "/mnt/console";
 const FILE: &str = "console-config.yaml";
 const SESSION_KEY: &str = "session-key";
 
-/// The name of all its objects.
+/// The name of its objects.
 fn name(cluster: &str) -> String {
     format!("{cluster}-console")
 }
@@ -84,38 +78,41 @@ pub fn url(cluster: &ResolvedCluster) -> Option<String> {
 
 /// `None` for a cluster without a console, or with one that was refused earlier.
 fn in_cluster(cluster: &ResolvedCluster, config: &Config) -> Option<ClusterPart> {
-    let configuration = configuration(cluster)?;
-    let object = name(cluster.spec.identifier.as_str());
-    let files = Mount::config_map("config", object.clone(), FOLDER);
+    let host = http_workload::host(cluster, &HOSTS)?;
+    let image = config.images.console.as_deref()?;
+    let (configuration, name) = (configuration(cluster)?, name(cluster.spec.identifier.as_str()));
+    let settings = Mount::config_map("config", name.clone(), FOLDER);
     let workload = HttpWorkload {
         cluster,
-        name: NAME,
-        environment: environment(&object),
-        object,
-        image: config.images.console.as_deref()?,
-        host: http_workload::host(cluster, &HOSTS)?,
+        component: NAME,
+        environment: environment(&name),
+        name,
+        image,
+        host,
         // It keeps nothing that a second one would have to know, and few use it.
         replicas: 1,
         resources: POD,
-        mounts: quarkus::mounts(cluster).into_iter().chain([files]).collect(),
+        mounts: quarkus::mounts(cluster).into_iter().chain([settings]).collect(),
         read_at_start: Some(&configuration),
         management_port: None,
         client_policy: "allow-console",
         outbound_urls: Vec::new(),
     };
-    let files = objects(&workload, &configuration)?;
+    let files = files(&workload, &configuration)?;
     Some(workload.part(files))
 }
 
 /// The settings, and the key of its sessions. Without one it would make one, and log it.
-fn objects(workload: &HttpWorkload, configuration: &str) -> Option<[Manifest; 2]> {
+fn files(workload: &HttpWorkload, configuration: &str) -> Option<[Manifest; 2]> {
     let cluster = workload.cluster;
     let map = ConfigMap {
         metadata: workload.metadata(),
         data: Some([(FILE.to_owned(), configuration.to_owned())].into()),
         ..ConfigMap::default()
     };
-    let secret = Secret { metadata: workload.metadata(), ..Secret::default() };
+    let mut metadata = workload.metadata();
+    metadata.name = Some(session_secret(&workload.name));
+    let secret = Secret { metadata, ..Secret::default() };
     let key = SecretSlot::of(&cluster.domain.as_ref()?.tls_key, SecretEncoding::SessionKey).to_value();
     Some([
         manifest::typed(cluster, Stage::Configuration, &map),
@@ -123,7 +120,12 @@ fn objects(workload: &HttpWorkload, configuration: &str) -> Option<[Manifest; 2]
     ])
 }
 
-fn environment(object: &str) -> Vec<Value> {
+/// The name of the Secret with that key. No user has its name, and so its Secret, since identifiers have no dots.
+fn session_secret(name: &str) -> String {
+    format!("{name}.session")
+}
+
+fn environment(name: &str) -> Vec<Value> {
     let own = [
         ("CONSOLE_CONFIG_PATH", format!("{FOLDER}/{FILE}")),
         ("JAVA_TOOL_OPTIONS", format!("-Xmx{HEAP_MIB}m -XX:+ExitOnOutOfMemoryError")),
@@ -131,7 +133,7 @@ fn environment(object: &str) -> Vec<Value> {
     let plain = quarkus::https().into_iter().chain(own).collect();
     let key = json!({
         "name": "QUARKUS_HTTP_AUTH_SESSION_ENCRYPTION_KEY",
-        "valueFrom": {"secretKeyRef": {"name": object, "key": SESSION_KEY}},
+        "valueFrom": {"secretKeyRef": {"name": session_secret(name), "key": SESSION_KEY}},
     });
     quarkus::environment(plain).chain([key]).collect()
 }

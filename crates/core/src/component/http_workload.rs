@@ -43,17 +43,17 @@ const TEMPORARY: &str = "/tmp";
 pub struct HttpWorkload<'a> {
     pub cluster: &'a ResolvedCluster,
     /// The name of its container, and the label of its objects.
-    pub name: &'static str,
+    pub component: &'static str,
     /// The name of all its objects.
-    pub object: String,
+    pub name: String,
     pub image: &'a str,
     pub host: String,
-    /// Any of several answers the same.
+    /// Its replicas have to be interchangeable.
     pub replicas: u64,
     pub resources: Resources,
     pub environment: Vec<Value>,
     pub mounts: Vec<Mount>,
-    /// A text that its pods read only at start, and so are replaced for.
+    /// A mounted text that is read only at start: when it changes, the pods are replaced.
     pub read_at_start: Option<&'a str>,
     /// The port for the kubelet's probes, if it is another one, without TLS and login.
     pub management_port: Option<u16>,
@@ -69,10 +69,17 @@ pub fn host(cluster: &ResolvedCluster, names: &HostNames) -> Option<String> {
     (names.is_used)(&cluster.spec).then(|| names.template(&cluster.spec.identifier, &domain.domain))
 }
 
-/// Whether an object belongs to the workload of this name.
-pub fn is_of(name: &str, body: &Value) -> bool {
+/// Whether an object belongs to the workload.
+pub fn is_of(component: &str, body: &Value) -> bool {
     let labels = body.pointer("/metadata/labels").and_then(|labels| labels.get(COMPONENT_LABEL));
-    labels.is_some_and(|label| label == name)
+    labels.is_some_and(|label| label == component)
+}
+
+/// Whether an object is the public load balancer of the workload.
+pub fn is_public(component: &str, body: &Value) -> bool {
+    let is_balanced = body.pointer("/spec/type").is_some_and(|kind| kind == "LoadBalancer");
+    let annotations = body.pointer("/metadata/annotations");
+    is_of(component, body) && is_balanced && !annotations.is_some_and(load_balancers::is_private)
 }
 
 impl HttpWorkload<'_> {
@@ -86,7 +93,7 @@ impl HttpWorkload<'_> {
         ClusterPart {
             objects: own.chain(further).collect(),
             traffic: Traffic {
-                servers: vec![(COMPONENT_LABEL, self.name.to_owned())],
+                servers: vec![(COMPONENT_LABEL, self.component.to_owned())],
                 client_ports: vec![PORT],
                 client_policy: self.client_policy,
                 outbound_urls: self.outbound_urls,
@@ -107,13 +114,13 @@ impl HttpWorkload<'_> {
     }
 
     pub fn metadata(&self) -> ObjectMeta {
-        let mut metadata = labels::metadata(self.cluster, self.object.clone());
-        metadata.labels.get_or_insert_default().insert(COMPONENT_LABEL.to_owned(), self.name.to_owned());
+        let mut metadata = labels::metadata(self.cluster, self.name.clone());
+        metadata.labels.get_or_insert_default().insert(COMPONENT_LABEL.to_owned(), self.component.to_owned());
         metadata
     }
 
     fn selector(&self) -> Value {
-        json!({CLUSTER: self.cluster.spec.identifier, COMPONENT_LABEL: self.name})
+        json!({CLUSTER: self.cluster.spec.identifier, COMPONENT_LABEL: self.component})
     }
 
     fn deployment(&self) -> Manifest {
@@ -172,7 +179,7 @@ impl HttpWorkload<'_> {
             "topologySpreadConstraints": [self.spread(ZONE), self.spread(kafka::HOST_TOPOLOGY)],
             "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
             "containers": [{
-                "name": self.name,
+                "name": self.component,
                 "image": self.image,
                 "env": self.environment,
                 "ports": ports,
@@ -216,7 +223,7 @@ impl HttpWorkload<'_> {
         let mut objects = vec![manifest::untyped(self.cluster, &SERVICE, &of_service, service)];
         if !self.is_balanced() {
             let annotations = load_balancers::route_annotations(domain).unwrap_or_default();
-            let route = exposure::route(&self.host, &self.object);
+            let route = exposure::route(&self.host, &self.name);
             let metadata = labels::annotate(self.metadata(), annotations);
             objects.push(manifest::untyped(self.cluster, &TLS_ROUTE, &metadata, route));
         }

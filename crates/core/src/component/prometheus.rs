@@ -10,12 +10,9 @@ pub mod kinds;
 mod login;
 mod server;
 
-use std::borrow::Cow;
-
 use serde_json::{Value, json};
 
 use crate::catalog::{ResolvedFleet, ResolvedPrometheus, of_prometheus};
-use crate::component::Verdict::InPlace;
 use crate::component::consequence::*;
 use crate::component::labels::METRICS;
 use crate::component::{
@@ -42,22 +39,24 @@ pub static COMPONENT: Component = Component {
     ..Component::NONE
 };
 
+const OURS: ObjectFilter = ObjectFilter::Namespace(NAMESPACE);
+
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
-    of_ours("StatefulSet", "", CREATED, "starts a Prometheus with {prometheus}, which reads the fleet's clusters"),
-    Row { kind: "StatefulSet", of: ObjectFilter::Namespace(NAMESPACE), path: "/spec/volumeClaimTemplates/**", when: CHANGES,
+    Row::in_place("StatefulSet", OURS, "", CREATED, "starts a Prometheus with {prometheus}, which reads the fleet's clusters"),
+    Row { kind: "StatefulSet", of: OURS, path: "/spec/volumeClaimTemplates/**", when: CHANGES,
         outcome: RowVerdict::Refuses(DISK) },
-    of_ours("StatefulSet", "/spec/template/**", CHANGES, "Prometheus restarts: for a minute or two it reads no metrics and \
+    Row::in_place("StatefulSet", OURS, "/spec/template/**", CHANGES, "Prometheus restarts: for a minute or two it reads no metrics and \
         judges no alerts"),
-    of_ours("StatefulSet", "", DELETED, "Streamfleet's Prometheus is removed, with its name. Its metrics stay on the disk \
+    Row::in_place("StatefulSet", OURS, "", DELETED, "Streamfleet's Prometheus is removed, with its name. Its metrics stay on the disk \
         `data-prometheus-0` in `kafka-monitoring`: delete it by hand if you mean to"),
-    of_ours("ConfigMap", "/data/**", CHANGES, "Prometheus follows other rules; clients notice nothing"),
-    of_ours("Secret", "/data/web.yml", CHANGES, "whoever reads Prometheus needs the new password, within two minutes"),
-    of_ours("Secret", "/data/**", CHANGES, CERTIFICATE),
-    Row { kind: "Service", of: ObjectFilter::Body(is_public), path: "", when: CREATED,
-        outcome: RowVerdict::Does(InPlace, Cow::Borrowed(PUBLIC)) },
-    of_ours("Service", "/spec/type", CHANGES, "Prometheus is found at another address"),
-    of_ours("Service", "/metadata/annotations/**", CHANGES, "the load balancer of Prometheus gets another name, or becomes \
+    Row::in_place("ConfigMap", OURS, "/data/**", CHANGES, "Prometheus follows other rules; clients notice nothing"),
+    Row::in_place("Secret", OURS, "/data/web.yml", CHANGES, "whoever reads Prometheus needs the new password, within two minutes"),
+    Row::in_place("Secret", OURS, "/data/**", CHANGES, CERTIFICATE),
+    Row::in_place("Service", ObjectFilter::Body(is_public), "", CREATED, PUBLIC),
+    Row::in_place("Service", OURS, "/spec/type", CHANGES, "the name of Prometheus leads to another address: until its DNS record does, nobody \
+        reaches it"),
+    Row::in_place("Service", OURS, "/metadata/annotations/**", CHANGES, "the load balancer of Prometheus gets another name, or becomes \
         private or public if the cloud's controller changes an existing one"),
 ];
 
@@ -88,11 +87,6 @@ const DISK: [&str; 3] = [
     "restore `disk_gib` and `storage_class`; or set `prometheus: none`, apply, delete its disk by hand, and turn it on \
      again, which loses its metrics",
 ];
-
-const fn of_ours(kind: &'static str, path: &'static str, when: DirectionFilter, words: &'static str) -> Row {
-    let outcome = RowVerdict::Does(InPlace, Cow::Borrowed(words));
-    Row { kind, of: ObjectFilter::Namespace(NAMESPACE), path, when, outcome }
-}
 
 /// Its namespace. It holds Secrets, and rights to these are given only in namespaces that begin like those of clusters. No
 /// cluster's is called so: theirs contain `--`.

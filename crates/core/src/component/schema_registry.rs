@@ -6,10 +6,7 @@
 mod environment;
 mod user;
 
-use std::borrow::Cow;
-
 use crate::catalog::{HostNames, ResolvedCluster};
-use crate::component::Verdict::InPlace;
 use crate::component::consequence::*;
 use crate::component::http_workload::health::{self, WorkloadWords};
 use crate::component::http_workload::{self, HttpWorkload};
@@ -20,6 +17,7 @@ use crate::spec::{IdentityProvider, Profile, SchemaRegistry};
 pub use user::name as user_name;
 
 pub static COMPONENT: Component = Component {
+    is_installed: |extras| extras.workloads,
     in_cluster,
     hosts: &[HOSTS],
     services: Some("labelSelector=streamfleet.io%2Fcomponent%3Dschema-registry"),
@@ -40,29 +38,25 @@ const HOSTS: HostNames = HostNames {
     is_used: |cluster| cluster.advanced_config.schema_registry.enabled,
 };
 
+const CREATED: DirectionFilter = DirectionFilter::Is(Direction::Created);
+const OURS: ObjectFilter = ObjectFilter::Body(|body| http_workload::is_of(NAME, body));
+const PUBLIC: ObjectFilter = ObjectFilter::Body(|body| http_workload::is_public(NAME, body));
+
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
-    of_ours("Deployment", "", CREATED, "a schema registry starts beside the brokers"),
-    of_ours("Deployment", "/spec/template/spec/containers/*/env/**", CHANGES, "the schema registry's pods are replaced one \
+    Row::in_place("Deployment", OURS, "", CREATED, "a schema registry starts beside the brokers"),
+    Row::in_place("Deployment", OURS, "/spec/template/spec/containers/*/env/**", CHANGES, "the schema registry's pods are replaced one \
         at a time, and follow the new settings: what its clients may do, and which tokens it takes, may change"),
-    of_ours("Deployment", "/spec/template/**", CHANGES, "the schema registry's pods are replaced one at a time; its clients \
+    Row::in_place("Deployment", OURS, "/spec/template/**", CHANGES, "the schema registry's pods are replaced one at a time; its clients \
         notice nothing, or try again once"),
-    of_ours("Deployment", "/spec/replicas", CHANGES, "the schema registry gets another number of replicas; clients notice nothing"),
-    of_ours("Deployment", "", DELETED, "the schema registry is removed: clients can't read or register schemas any more. \
+    Row::in_place("Deployment", OURS, "/spec/replicas", CHANGES, "the schema registry gets another number of replicas; clients notice nothing"),
+    Row::in_place("Deployment", OURS, "", DELETED, "the schema registry is removed: clients can't read or register schemas any more. \
         The schemas stay in the cluster, in topics whose names begin with `__schema-registry-`"),
-    of_ours("Service", "/spec/type", CHANGES, "clients of the schema registry find it at another address"),
+    Row::in_place("Service", PUBLIC, "", CREATED, "the schema registry \
+        gets a public load balancer: anyone who can reach it can try to log in"),
+    Row::in_place("Service", OURS, "/spec/type", CHANGES, "the schema registry's name leads to another address: until its DNS record does, \
+        nobody reaches it"),
 ];
-
-const CREATED: DirectionFilter = DirectionFilter::Is(Direction::Created);
-
-const fn of_ours(kind: &'static str, path: &'static str, when: DirectionFilter, words: &'static str) -> Row {
-    let outcome = RowVerdict::Does(InPlace, Cow::Borrowed(words));
-    Row { kind, of: ObjectFilter::Body(is_ours), path, when, outcome }
-}
-
-fn is_ours(body: &serde_json::Value) -> bool {
-    http_workload::is_of(NAME, body)
-}
 
 /// The size of a pod. In a trial with this heap and some dozens of schemas, the process took 330 to 400 MB.
 const POD: Resources = Resources { cpu_millis: 200, memory_mib: 640 };
@@ -97,8 +91,8 @@ fn in_cluster(cluster: &ResolvedCluster, config: &Config) -> Option<ClusterPart>
         .map(|_| Mount::config_map("oauth-ca", kafka::oauth_ca_name(cluster), environment::OAUTH_CA_FOLDER));
     let workload = HttpWorkload {
         cluster,
-        name: NAME,
-        object: user::name(cluster),
+        component: NAME,
+        name: user::name(cluster),
         image: config.images.schema_registry.as_deref()?,
         host: http_workload::host(cluster, &HOSTS)?,
         // New schemas are in the topic at once, so that any replica may be replaced by another at any time.

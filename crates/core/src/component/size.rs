@@ -9,7 +9,7 @@ use super::requests::requested_by_pod;
 use crate::names::Json;
 
 /// The requests of the pods of a cluster or of a fleet's clusters: brokers, controllers, the topic and user
-/// operators, Cruise Control, Kafka Exporter and the schema registry.
+/// operators, Cruise Control, Kafka Exporter, the schema registry and the console.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Size {

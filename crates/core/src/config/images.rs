@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::TieredStorageConfig;
 use super::operators::{is_image_prefix, is_sha256};
 use super::release::is_allowed;
+use crate::problem::quote_untrusted;
 
 /// Which container images the nodes of fleets pull for what Streamfleet itself renders, and from where. `plan` names
 /// the images of what it applies, the operator's own included; those of Kafka are the operator's choice.
@@ -43,9 +44,11 @@ impl ImagesConfig {
             ("images.prometheus", &self.prometheus),
         ];
         let floating = own.iter().find(|(_, image)| image.as_deref().is_some_and(|image| !is_pinned(image)));
-        if let Some((key, _)) = floating {
+        if let Some((key, image)) = floating {
+            let image = quote_untrusted(image.as_deref().unwrap_or_default());
             return Some(format!(
-                "`{key}` must name the image by its digest: `REGISTRY/NAME@sha256:` and 64 hexadecimal digits in lower case"
+                "`{key}` is `{image}`, and must name the image by its digest: `REGISTRY/NAME@sha256:` and 64 hexadecimal \
+                 digits in lower case, as the registry's page of the image shows it"
             ));
         }
         let named = own.into_iter().chain([("tiered_storage.plugin_image", &tiered_storage.plugin_image)]);
@@ -99,8 +102,11 @@ mod tests {
         {
             assert_eq!(
                 fault(&[], floating, None).unwrap(),
-                "`images.schema_registry` must name the image by its digest: `REGISTRY/NAME@sha256:` and 64 hexadecimal \
-                 digits in lower case"
+                format!(
+                    "`images.schema_registry` is `{floating}`, and must name the image by its digest: \
+                     `REGISTRY/NAME@sha256:` and 64 hexadecimal digits in lower case, as the registry's page of the image \
+                     shows it"
+                )
             );
         }
         assert_eq!(

@@ -42,7 +42,7 @@ fn a_console_behind_the_gateway_has_no_secret_but_a_certificate_and_the_key_of_i
     assert_eq!(secrets.collect::<Vec<_>>(), ["orders-tls", "orders-cluster-ca-cert"]);
     let variables = pod["containers"][0]["env"].as_array().unwrap().iter();
     let keys = variables.filter_map(|it| it.pointer("/valueFrom/secretKeyRef"));
-    assert_eq!(keys.collect::<Vec<_>>(), [&json!({"name": "orders-console", "key": "session-key"})]);
+    assert_eq!(keys.collect::<Vec<_>>(), [&json!({"name": "orders-console.session", "key": "session-key"})]);
     assert_eq!(pod["automountServiceAccountToken"], false);
     assert_eq!(part.traffic.outbound_urls, [""; 0]);
 }

@@ -33,10 +33,8 @@ pub fn https() -> Variables {
 }
 
 /// The files that [`https`] and [`KAFKA_CA_FILE`] name.
-pub fn mounts(cluster: &ResolvedCluster) -> [Mount; 2] {
-    let kafka_ca = clients(cluster).map(|clients| clients.ca_secret).unwrap_or_default();
-    [
-        Mount::secret("tls", tls_secret::name(cluster), TLS_FOLDER),
-        Mount::secret("kafka-ca", kafka_ca, KAFKA_CA_FOLDER),
-    ]
+pub fn mounts(cluster: &ResolvedCluster) -> Vec<Mount> {
+    let of_tls = Mount::secret("tls", tls_secret::name(cluster), TLS_FOLDER);
+    let of_kafka = clients(cluster).map(|it| Mount::secret("kafka-ca", it.ca_secret, KAFKA_CA_FOLDER));
+    [of_tls].into_iter().chain(of_kafka).collect()
 }

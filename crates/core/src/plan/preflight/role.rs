@@ -194,7 +194,7 @@ impl RoleManifests {
     }
 
     fn namespaced(&self) -> String {
-        // Only the operator's pods run there, and schema registries.
+        // Only the operator's pods run there, and workloads beside them.
         let mut others = vec!["/serviceaccounts", "apps/statefulsets"];
         if !self.extras.workloads {
             others.insert(0, "apps/deployments");

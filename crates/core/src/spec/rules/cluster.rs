@@ -101,12 +101,19 @@ impl Rules<'_> {
         if !config.operations.console {
             return;
         }
-        if config.oauth.is_some() || config.authentication == Authentication::Mtls {
+        let otherwise = match config.authentication {
+            _ if config.oauth.is_some() => Some(("tokens", "`oauth`")),
+            Authentication::Mtls => Some(("certificates", "`authentication`")),
+            Authentication::ScramSha512 => None,
+        };
+        if let Some((logins, field)) = otherwise {
             self.refuse(
                 pointer,
                 "no-passwords",
-                "`console` needs users with passwords, and clients of this cluster log in otherwise",
-                "turn `console` off, or remove `oauth` and `authentication: mtls`",
+                format!(
+                    "`console` needs users with passwords, and clients of this cluster log in with {logins}"
+                ),
+                format!("turn `console` off, or remove {field}"),
             );
         }
         let access = config.cluster_access;

@@ -13,7 +13,7 @@ use crate::component::gateway;
 use crate::component::gateway::health::GatewayName;
 use crate::component::health::ReadWhen;
 use crate::component::health::reading::{annotated, at, count, items, name, number, text};
-use crate::component::http_workload::kinds::DEPLOYMENT as WORKLOAD;
+use crate::component::http_workload::kinds::{COMPONENT_LABEL, DEPLOYMENT as WORKLOAD};
 use crate::component::kafka::user;
 use crate::names::{Digest, Json, Kind, ObjectKey, ResourceKey};
 use crate::spec::certificate::read_ders;
@@ -172,10 +172,13 @@ pub fn of_fleet<'a>(
     wanted.collect()
 }
 
-/// The digest of the manifests without users and `deleteClaim`, which restart nothing.
+/// The digest of the manifests without users, workloads beside the brokers and `deleteClaim`, which restart nothing.
 fn restarts<'a>(manifests: impl IntoIterator<Item = &'a Value>) -> Digest {
-    let is_user = |manifest: &&Value| text(manifest, &["kind"]).as_deref() == Some("KafkaUser");
-    let said = manifests.into_iter().filter(|manifest| !is_user(manifest)).map(|manifest| {
+    let is_beside = |manifest: &&Value| {
+        text(manifest, &["kind"]).as_deref() == Some("KafkaUser")
+            || at(manifest, &["metadata", "labels", COMPONENT_LABEL]).is_some()
+    };
+    let said = manifests.into_iter().filter(|manifest| !is_beside(manifest)).map(|manifest| {
         let mut manifest = manifest.clone();
         let volumes = manifest.pointer_mut("/spec/storage/volumes").and_then(Value::as_array_mut);
         for volume in volumes.into_iter().flatten().filter_map(Value::as_object_mut) {

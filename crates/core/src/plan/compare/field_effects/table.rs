@@ -149,7 +149,7 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Cluster, "advanced_config.schema_registry.developer_group", Changes, InPlace, REGISTRY_GROUP),
     row(Cluster, "advanced_config.schema_registry.reader_group", Changes, InPlace, REGISTRY_GROUP),
     row(Cluster, "advanced_config.operations.console", On, InPlace, "a console starts beside the brokers: whoever reaches it sees \
-         the cluster's name, and has to log in as one of its users for more"),
+         the cluster's name and the console's own metrics, and has to log in as one of the cluster's users for more"),
     row(Cluster, "advanced_config.operations.console", Off, InPlace, "the console is removed"),
     row(Cluster, "advanced_config.operations.topic_operator", On, InPlace, "the topic operator starts, and creates topics \
          from the KafkaTopics in the cluster's namespace; clients notice nothing"),

@@ -17,7 +17,7 @@ use crate::plan::guard::approval;
 use crate::plan::model::part::FleetPart;
 use crate::plan::world::PlanContext;
 use crate::plan::{Change, FleetPlan, OrganizationPlan, Reach, Verb, Waiting, compare::effects};
-use crate::render::SecretSlot;
+use crate::render::{SecretEncoding, SecretSlot};
 
 /// The clusters that are ready to take a domain's new certificate.
 #[derive(Default)]
@@ -154,7 +154,10 @@ fn renewed(change: &Change) -> Option<(&Change, ResourceKey)> {
     let secrets = secrets.filter(|step| !keeps_certificate(step));
     let mut slots =
         secrets.filter_map(|step| step.after.as_ref()).flat_map(|it| SecretSlot::all_in(&it.body));
-    let domain = slots.find(|slot| slot.reference.resource.kind == Kind::BaseDomain)?.reference.resource;
+    // What else is made of the domain's key is no certificate of brokers.
+    let is_key = |slot: &SecretSlot| slot.encoding == SecretEncoding::Pkcs8;
+    let domain = slots.find(|slot| is_key(slot) && slot.reference.resource.kind == Kind::BaseDomain)?;
+    let domain = domain.reference.resource;
     Some((change, domain))
 }
 
