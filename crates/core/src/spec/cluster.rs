@@ -158,7 +158,7 @@ pub struct Operations {
     /// Run Strimzi's topic operator, which creates a topic for each KafkaTopic in the cluster's namespace.
     #[serde(default)]
     pub topic_operator: bool,
-    /// Run a web console, StreamsHub Console, at `https://console--CLUSTER.DOMAIN`. People log in with the name and the
+    /// Run a web console, StreamsHub Console, at `console--CLUSTER` below the base domain, over HTTPS. People log in with the name and the
     /// password of a user of the cluster, and may do there what that user may. It needs `cluster_access: Internal &
     /// External`, an image in the settings, and neither `oauth` nor `authentication: mtls`, whose users have no passwords.
     #[serde(default)]
