@@ -465,7 +465,7 @@ fn in_use(path: &Utf8Path) -> StateError {
 }
 
 /// Opens sled's file, and retries while it is locked: its threads may still hold a closed file.
-fn open_when_closed(path: &Utf8Path) -> sled::Result<Db> {
+pub(super) fn open_when_closed(path: &Utf8Path) -> sled::Result<Db> {
     // sled doesn't flush in the background: callers decide when their writes have to be on disk.
     let config = sled::Config::new().path(path).cache_capacity(MEMORY).flush_every_ms(None);
     for _ in 0..LOCK_ATTEMPTS {

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use super::*;
+use crate::state::cache::open_when_closed;
 use crate::state::lines::whole_length;
 
 /// A closed folder with one of everything, and its records.
@@ -75,11 +76,11 @@ fn a_damaged_or_foreign_cache_is_set_aside_and_nothing_that_matters_is_lost() {
         ("is damaged", |cache| fs::write(cache.join("conf"), "garbage, and more than a few bytes").unwrap()),
         ("failed while it was in use", |cache| fs::write(cache.with_extension("failed"), "").unwrap()),
         ("was written by another version", |cache| {
-            let db = sled::open(cache).unwrap();
+            let db = open_when_closed(cache).unwrap();
             db.insert("version", "2").unwrap();
         }),
         ("belongs to another installation", |cache| {
-            let db = sled::open(cache).unwrap();
+            let db = open_when_closed(cache).unwrap();
             db.insert("installation", "other").unwrap();
         }),
     ];
