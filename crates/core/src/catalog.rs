@@ -11,6 +11,7 @@ mod draft;
 mod fit;
 mod hosts;
 mod identity;
+mod images;
 mod immutable;
 mod in_cluster;
 mod managed;

@@ -1,7 +1,7 @@
 //! Checks of fleets with a Prometheus of their own, against the settings and the base domain.
 
 use crate::catalog::draft::{CatalogDraft, CatalogFinding};
-use crate::catalog::workloads::without_image;
+use crate::catalog::images::without_image;
 use crate::catalog::{certificates, hosts};
 use crate::names::{Kind, ResourceKey};
 use crate::spec::certificate::Certificate;

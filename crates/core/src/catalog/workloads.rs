@@ -1,6 +1,7 @@
 //! Checks of clusters with a schema registry or a console, against the settings and the identity provider.
 
 use crate::catalog::draft::{CatalogDraft, CatalogFinding};
+use crate::catalog::images::without_image;
 use crate::names::{Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::spec::{Cluster, Spec};
@@ -27,18 +28,6 @@ pub(super) fn check(draft: &mut CatalogDraft) {
         }
         draft.refuse(document, found);
     }
-}
-
-pub(super) fn without_image(
-    image: &Option<String>,
-    code: &'static str,
-    what: &str,
-    remedy: &str,
-) -> Option<Problem> {
-    image.is_none().then(|| {
-        Problem::error(code, format!("the settings of the installation name no image of {what}"))
-            .hint(format!("have the administrators of the installation set {remedy}"))
-    })
 }
 
 /// The registry finds the groups of a token by a path of names, and brokers by any JSON path.

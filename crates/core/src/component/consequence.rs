@@ -191,6 +191,7 @@ pub const fn refused(
 pub const CHANGES: DirectionFilter = DirectionFilter::Changes;
 pub const UP: DirectionFilter = DirectionFilter::Is(Direction::Up);
 pub const DOWN: DirectionFilter = DirectionFilter::Is(Direction::Down);
+pub const CREATED: DirectionFilter = DirectionFilter::Is(Direction::Created);
 pub const DELETED: DirectionFilter = DirectionFilter::Is(Direction::Deleted);
 pub const REWRITTEN: DirectionFilter = DirectionFilter::Is(Direction::Rewritten);
 

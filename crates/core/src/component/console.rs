@@ -41,7 +41,6 @@ const HOSTS: HostNames = HostNames {
     is_used: |cluster| cluster.advanced_config.operations.console,
 };
 
-const CREATED: DirectionFilter = DirectionFilter::Is(Direction::Created);
 const OURS: ObjectFilter = ObjectFilter::Body(|body| http_workload::is_of(NAME, body));
 const PUBLIC: ObjectFilter = ObjectFilter::Body(|body| http_workload::is_public(NAME, body));
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::component::gateway;
+use crate::component::{gateway, load_balancers};
 use crate::spec::Exposure;
 
 /// The spec of its Service.
@@ -16,6 +16,17 @@ pub fn service(exposure: Exposure, pods: &Value, port: u16) -> Value {
         "selector": pods,
         "ports": [{"name": "https", "port": gateway::PORT, "targetPort": port, "protocol": "TCP"}],
     })
+}
+
+/// Whether a Service is a load balancer.
+pub fn is_balanced(service: &Value) -> bool {
+    service.pointer("/spec/type").is_some_and(|kind| kind == "LoadBalancer")
+}
+
+/// Whether a Service is a load balancer for everybody.
+pub fn is_public(service: &Value) -> bool {
+    let annotations = service.pointer("/metadata/annotations");
+    is_balanced(service) && !annotations.is_some_and(load_balancers::is_private)
 }
 
 /// The spec of its TLSRoute, from a host name to its Service.

@@ -30,8 +30,7 @@ pub static COMPONENT: Component = Component {
 };
 
 fn of_service(service: &Json) -> Size {
-    let is_balanced = service.value().pointer("/spec/type").is_some_and(|kind| kind == "LoadBalancer");
-    Size { other_load_balancers: is_balanced.into(), ..Size::default() }
+    Size { other_load_balancers: exposure::is_balanced(&service.value()).into(), ..Size::default() }
 }
 
 /// The port for clients, with TLS.
@@ -77,9 +76,7 @@ pub fn is_of(component: &str, body: &Value) -> bool {
 
 /// Whether an object is the public load balancer of the workload.
 pub fn is_public(component: &str, body: &Value) -> bool {
-    let is_balanced = body.pointer("/spec/type").is_some_and(|kind| kind == "LoadBalancer");
-    let annotations = body.pointer("/metadata/annotations");
-    is_of(component, body) && is_balanced && !annotations.is_some_and(load_balancers::is_private)
+    is_of(component, body) && exposure::is_public(body)
 }
 
 impl HttpWorkload<'_> {

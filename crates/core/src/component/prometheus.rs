@@ -17,7 +17,7 @@ use crate::component::consequence::*;
 use crate::component::labels::METRICS;
 use crate::component::{
     Component, Difference, FleetScope, Manifest, ObjectFacts, Stage, fleet_manifest, images_of_template,
-    load_balancers, monitoring,
+    monitoring,
 };
 use crate::names::{ObjectKey, tenths};
 use crate::spec::OwnPrometheus;
@@ -60,15 +60,11 @@ const ROWS: &[Row] = &[
         private or public if the cloud's controller changes an existing one"),
 ];
 
-const CREATED: DirectionFilter = DirectionFilter::Is(Direction::Created);
-
 const PUBLIC: &str = "Prometheus gets a public load balancer: anyone who can reach it can try to log in";
 
 fn is_public(service: &Value) -> bool {
     let is_ours = service.pointer("/metadata/namespace").is_some_and(|namespace| namespace == NAMESPACE);
-    let is_balanced = service.pointer("/spec/type").is_some_and(|kind| kind == "LoadBalancer");
-    let annotations = service.pointer("/metadata/annotations");
-    is_ours && is_balanced && !annotations.is_some_and(load_balancers::is_private)
+    is_ours && crate::component::exposure::is_public(service)
 }
 
 /// `0.4 CPUs, 1.5 GiB of memory and a disk of 20 GiB`.

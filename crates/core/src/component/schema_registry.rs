@@ -38,7 +38,6 @@ const HOSTS: HostNames = HostNames {
     is_used: |cluster| cluster.advanced_config.schema_registry.enabled,
 };
 
-const CREATED: DirectionFilter = DirectionFilter::Is(Direction::Created);
 const OURS: ObjectFilter = ObjectFilter::Body(|body| http_workload::is_of(NAME, body));
 const PUBLIC: ObjectFilter = ObjectFilter::Body(|body| http_workload::is_public(NAME, body));
 
