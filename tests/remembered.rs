@@ -1,7 +1,11 @@
 //! The cached state of fleets in a running process changes no plan, whatever happens between two of them.
+//!
+//! ```sh
+//! STREAMFLEET_TURMOIL=1000 cargo test --test all remembered    # so many changes instead of a few
+//! ```
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
@@ -21,9 +25,13 @@ use tokio::runtime::Runtime;
 use crate::kubernetes;
 use crate::support::control_plane::{ControlPlane, until};
 use crate::support::{Tree, files};
+use crate::turmoil::edits;
 
-/// The edited specs, each of a cluster on a fleet of its own.
-const SPECS: [&str; 2] = ["acme/clusters/events.yaml", "globex/clusters/events.yaml"];
+/// The edited clusters, of which the last is on the first one's fleet.
+const SPECS: [&str; 3] =
+    ["acme/clusters/events.yaml", "globex/clusters/events.yaml", "acme/clusters/metrics.yaml"];
+
+const TOPIC: &str = "acme/topics/events/payments.yaml";
 
 struct Process {
     tree: Tree,
@@ -33,9 +41,12 @@ struct Process {
 }
 
 impl Process {
-    /// A process on two applied organizations with a fleet and a cluster each.
+    /// A process on two applied organizations with a fleet each.
     fn start() -> Self {
         let tree = Tree::example("two-organizations");
+        let neighbour = tree.read(SPECS[0]).replace("identifier: events", "identifier: metrics");
+        tree.write(SPECS[2], neighbour);
+        tree.write(TOPIC, topic(3));
         tree.run("apply tree --yes").expect(0);
         Self::on(tree, Config::default())
     }
@@ -50,8 +61,7 @@ impl Process {
             software: "0.1.0".to_owned(),
             proposed: false,
         };
-        // No file here changes twice within a tick without changing its size, so the test needn't wait for
-        // the clock.
+        // A minute ahead, so that files count as settled at once.
         let now = Timestamp::now() + SignedDuration::from_mins(1);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -80,6 +90,13 @@ fn fleet(at: usize) -> FleetKey {
     FleetKey::try_from(["acme/main", "globex/main"][at].to_owned()).unwrap()
 }
 
+fn topic(partitions: u32) -> String {
+    format!(
+        "apiVersion: streamfleet/v1\nkind: Topic\norganization: acme\ncluster: events\nname: payments\n\
+         deletion_protection: false\npartitions: {partitions}\n"
+    )
+}
+
 fn folder(tree: &Tree, name: &str) -> Utf8PathBuf {
     Utf8PathBuf::from_path_buf(tree.path().join(".streamfleet").join(name)).unwrap()
 }
@@ -88,11 +105,15 @@ fn folder(tree: &Tree, name: &str) -> Utf8PathBuf {
 enum Event {
     Resize { spec: usize, units: u32 },
     Break { spec: usize },
+    Garble { spec: usize },
     Remove { spec: usize },
+    EditTopic { partitions: u32 },
+    RemoveTopic,
     Settings,
     Later,
     Apply,
     EditFile(prop::sample::Index),
+    RewriteFile(prop::sample::Index),
     DeleteFile(prop::sample::Index),
     ReplaceFile(prop::sample::Index),
     LinkFile(prop::sample::Index),
@@ -107,25 +128,40 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         3 => (spec(), 1..4_u32).prop_map(|(spec, units)| Event::Resize { spec, units }),
         1 => spec().prop_map(|spec| Event::Break { spec }),
+        1 => spec().prop_map(|spec| Event::Garble { spec }),
         1 => spec().prop_map(|spec| Event::Remove { spec }),
+        2 => (1..6_u32).prop_map(|partitions| Event::EditTopic { partitions }),
+        1 => Just(Event::RemoveTopic),
         1 => Just(Event::Settings),
         1 => Just(Event::Later),
         4 => Just(Event::Apply),
         2 => file().prop_map(Event::EditFile),
+        2 => file().prop_map(Event::RewriteFile),
         2 => file().prop_map(Event::DeleteFile),
         1 => file().prop_map(Event::ReplaceFile),
         1 => file().prop_map(Event::LinkFile),
         2 => file().prop_map(Event::ForgetObject),
-        1 => spec().prop_map(Event::ForgetFleet),
-        1 => spec().prop_map(Event::SeeFleet),
+        1 => (0..2_usize).prop_map(Event::ForgetFleet),
+        1 => (0..2_usize).prop_map(Event::SeeFleet),
     ]
 }
 
 /// A random path of the output folder, inventories included.
 fn output(process: &Process, chosen: &prop::sample::Index) -> Option<PathBuf> {
-    let root = process.tree.path().join(".streamfleet/output");
-    let paths: Vec<String> = files(&root).into_iter().map(|(path, _)| path).collect();
-    (!paths.is_empty()).then(|| root.join(chosen.get(&paths)))
+    let mut paths = Vec::new();
+    list(&process.tree.path().join(".streamfleet/output"), &mut paths);
+    paths.sort();
+    (!paths.is_empty()).then(|| chosen.get(&paths).clone())
+}
+
+/// Lists files, and links to files that exist.
+fn list(folder: &Path, found: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()) {
+        match path.is_dir() {
+            true => list(&path, found),
+            false => found.extend(path.is_file().then_some(path)),
+        }
+    }
 }
 
 fn happen(process: &mut Process, specs: &[String], event: &Event) {
@@ -136,6 +172,9 @@ fn happen(process: &mut Process, specs: &[String], event: &Event) {
             process.tree.write(SPECS[*spec], format!("{}\nkafka_units: {units}\n", text.join("\n")));
         }
         Event::Break { spec } => process.tree.write(SPECS[*spec], "kind: [\n"),
+        Event::Garble { spec } => process.tree.write(SPECS[*spec], b"kind: \xff\n"),
+        Event::EditTopic { partitions } => process.tree.write(TOPIC, topic(*partitions)),
+        Event::RemoveTopic => drop(fs::remove_file(process.tree.path().join(TOPIC))),
         Event::Remove { spec } => drop(fs::remove_file(process.tree.path().join(SPECS[*spec]))),
         Event::Settings => {
             let secrets = &mut Arc::make_mut(&mut process.installation.config).secrets;
@@ -147,6 +186,15 @@ fn happen(process: &mut Process, specs: &[String], event: &Event) {
             if let Some(path) = output(process, file) {
                 let text = fs::read(&path).unwrap();
                 fs::write(path, [&text[..], b"\n# edited"].concat()).unwrap();
+            }
+        }
+        Event::RewriteFile(file) => {
+            if let Some(path) = output(process, file) {
+                let mut bytes = fs::read(&path).unwrap();
+                if let Some(last) = bytes.last_mut() {
+                    *last ^= 1;
+                }
+                fs::write(path, bytes).unwrap();
             }
         }
         Event::DeleteFile(file) => drop(output(process, file).map(fs::remove_file)),
@@ -217,15 +265,26 @@ fn a_fleet_on_which_work_begins_while_others_plan_is_told_as_under_way() {
     assert!(round.under_way.is_empty());
 }
 
+/// As many as have about the edits that `tests/turmoil.rs` is asked for.
+fn cases() -> u32 {
+    u32::try_from(edits(48) / 4).unwrap()
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn with_and_without_memory_the_plan_is_the_same(events in proptest::collection::vec(event(), 1..8)) {
+    fn with_and_without_memory_the_plan_is_the_same(
+        events in proptest::collection::vec(event(), 1..8),
+        is_young in any::<bool>(),
+    ) {
         let (mut process, memory) = (Process::start(), RoundMemory::default());
         let specs = SPECS.map(|spec| process.tree.read(spec));
         for event in &events {
             happen(&mut process, &specs, event);
+            if is_young {
+                process.now = Timestamp::now();
+            }
             let plain = process.plan(None).plan.to_json();
             for _ in 0..2 {
                 prop_assert_eq!(&process.plan(Some(&memory)).plan.to_json(), &plain);

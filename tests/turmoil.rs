@@ -33,7 +33,8 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-fn edits(usual: usize) -> usize {
+/// How many edits are asked for.
+pub fn edits(usual: usize) -> usize {
     number("STREAMFLEET_TURMOIL").map_or(usual, |number| usize::try_from(number).unwrap())
 }
 
