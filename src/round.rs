@@ -35,14 +35,14 @@ use crate::names::{FleetKey, ResourceKey};
 use crate::parallel;
 use crate::plan::preflight::FleetSupport;
 use crate::plan::{
-    Announced, FleetInputs, FleetPart, Index, NewerVersions, ObservedFleet, Pauses, Plan, Planner, Policy,
-    Reach, RecordCounts,
+    Announced, FleetInputs, Index, NewerVersions, ObservedFleet, Pauses, Plan, Planner, Policy, Reach,
+    RecordCounts,
 };
 use crate::render::Renderer;
 use crate::secret::{Keyring, SecretStore};
 use crate::spec::Documents;
 use crate::state::{KeptCertificates, State, StateError};
-use crate::target::{FleetBasis, InventoryPlace, TargetError, TargetMarks, Targets};
+use crate::target::{FleetBasis, InventoryPlace, TargetError, TargetMarks, TargetView, Targets};
 
 pub use approval::{Approved, waiting_approvals};
 pub use health::{Health, ObservationError};
@@ -291,13 +291,14 @@ impl Installation {
         let now = policy.now;
         let keeps = !memory.is_some_and(|memory| memory.is_copy);
         let context = &health::HealthContext { checked, state, judged, reachability, keeps, now, runtime };
-        let look = |fleet: &FleetKey| -> Result<(FleetPart, Vec<Unknown>, Health), StateError> {
+        let look = |fleet: &FleetKey, last: Option<&TargetView>| -> Result<_, StateError> {
             looked.fetch_add(1, Ordering::Relaxed);
             if let Some(memory) = memory {
                 memory.goes_on();
             }
             let held = state.map(|state| state.recorded_fleet(fleet)).transpose()?.unwrap_or_default();
             let target = targets.get(fleet);
+            let begun = target.map(|target| target.look(last, SystemTime::from(now)));
             let named = renderer.named_resources(fleet);
             let hosts = target.map(|target| runtime.block_on(target.hosts(&named)));
             let hosts = hosts.and_then(|found| found.ok()).unwrap_or_default();
@@ -309,8 +310,8 @@ impl Installation {
             let wanted = desired.iter().flatten().map(|(key, object)| (key, &object.owner));
             let extras = extras.with(applied.chain(wanted));
             let there = &checked.recorded.resources;
-            let mut observed =
-                target.map(|target| runtime.block_on(target.observe(&held, desired.as_ref(), there)));
+            let seen = begun.map(|look| runtime.block_on(look.observe(&held, desired.as_ref(), there)));
+            let (mut observed, view) = seen.unzip();
             records::keep_undecided(observed.as_mut(), &held, &named, &hosts);
             let reached = observed.as_ref().is_some_and(|observed| observed.reach == Reach::Reached);
             let answering = target.filter(|_| reached);
@@ -341,7 +342,7 @@ impl Installation {
                 None => part,
             };
             let unknown = observed.map(|observed| unknown(checked, fleet, observed)).unwrap_or_default();
-            Ok((part, unknown, health))
+            Ok(((part, unknown, health), view.flatten()))
         };
         let busy = |fleet: &FleetKey, since: Timestamp| {
             let held = state.map(|state| state.recorded_fleet(fleet)).transpose()?.unwrap_or_default();
@@ -354,19 +355,18 @@ impl Installation {
         let seen = |fleet: &FleetKey| {
             let (Some(RoundMemory { targets: memory, .. }), Some(target)) = (memory, targets.get(fleet))
             else {
-                return look(fleet);
+                return Ok(look(fleet, None)?.0);
             };
             let recorded = state.map_or(0, |state| state.version_of(fleet));
             let basis = FleetBasis { desired: renderer.inputs(fleet), recorded };
-            if let Some(quiet) = memory.recall(fleet, target, &basis)
+            if let Some(quiet) = memory.recall(fleet, target, &basis, SystemTime::from(now))
                 && let Some(health) = (health::FleetJudge { fleet, context }).judge_again(target)
                 && let Some(part) = planner.unchanged_fleet(fleet, &quiet, health.judged.as_ref())
             {
                 return Ok((part, Vec::new(), health));
             }
-            let begun = memory.begin(target, basis, SystemTime::from(now));
-            let looked = look(fleet)?;
-            memory.remember(fleet, begun, looked.0.quiet());
+            let (looked, view) = look(fleet, memory.last_view(fleet).as_ref())?;
+            memory.remember(fleet, basis, view, looked.0.quiet());
             Ok(looked)
         };
         let part = |fleet: &FleetKey| {

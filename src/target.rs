@@ -13,23 +13,23 @@ mod mask;
 mod memory;
 mod pace;
 mod targets;
+mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
 
 use camino::Utf8PathBuf;
 use serde_json::Value;
 
-use crate::catalog::{RecordedFleet, RecordedObject, Records};
+use crate::catalog::RecordedObject;
 use crate::component::Extras;
 use crate::component::dns_records::{FoundHosts, NamedResource};
 use crate::component::health::AppliedCluster;
 use crate::health::FleetObservation;
 use crate::names::{Digest, ObjectKey, ResourceKey};
 use crate::plan::preflight::PreflightFacts;
-use crate::plan::{ObservedFleet, Step, Verb};
-use crate::render::{FleetManifests, Manifest};
+use crate::plan::{Step, Verb};
+use crate::render::Manifest;
 use crate::spec::{InfraType, TargetCapabilities};
 
 pub use crate::plan::ResourceMark;
@@ -40,34 +40,15 @@ pub use kubernetes::{
     AccessField, KubeError, KubernetesCluster, KubernetesTarget, LOG_GOES_ON, LOG_OVERLAP, LogEntry,
     LogError, LogReader, LogRequest, SecretValues, calls, service_account,
 };
-pub use memory::{FleetBasis, PendingObservation, TargetMemory};
+pub use memory::{FleetBasis, TargetMemory};
 pub use pace::Backoff;
 pub use targets::{TargetLocation, TargetMarks, Targets};
-
-/// How long a fleet that keeps DNS records isn't looked at if nothing of its Kubernetes cluster changes.
-const RECORDS_HOLD: Duration = Duration::from_secs(300);
+pub use view::{TargetLook, TargetView};
 
 #[derive(Clone)]
 pub enum Target {
     Directory(DirectoryTarget),
     Kubernetes(KubernetesTarget),
-}
-
-/// A cheap fingerprint of a target, which changes when a new observation would.
-enum TargetFootprint {
-    Directory(directory::FolderFootprint),
-    /// The revision of a watched Kubernetes cluster.
-    Kubernetes {
-        revision: u64,
-        names: Option<NamesFootprint>,
-    },
-}
-
-/// The inputs of DNS records. Nothing reports what happens on a DNS server, and to the Services of load balancers.
-struct NamesFootprint {
-    until: Instant,
-    /// Changes with the status of Gateways and brokers, among others.
-    health: Option<u64>,
 }
 
 pub struct ObjectWrite {
@@ -154,20 +135,6 @@ impl Target {
         Ok(name.map(|name| InventoryPlace { name, abandon }))
     }
 
-    /// Reads all our objects on the target, and foreign objects in places where ours should be. For a
-    /// resource in `there` that is no longer desired, it also finds what deleting it would leave behind.
-    pub async fn observe(
-        &self,
-        recorded: &RecordedFleet,
-        desired: Option<&FleetManifests>,
-        there: &Records,
-    ) -> ObservedFleet {
-        match self {
-            Target::Directory(directory) => directory.observe(recorded, desired),
-            Target::Kubernetes(cluster) => cluster.observe(recorded, desired, there).await,
-        }
-    }
-
     /// Finds out where the host names of clusters lead; nothing is known of a folder's.
     ///
     /// # Errors
@@ -210,7 +177,7 @@ impl Target {
         }
     }
 
-    /// A number that changes whenever the result of [`Target::observe`] would. None when a change could go
+    /// A number that changes whenever the result of [`TargetLook::observe`] would. None when a change could go
     /// unnoticed.
     pub fn revision(&self) -> Option<u64> {
         match self {
@@ -229,7 +196,7 @@ impl Target {
     }
 
     /// Reads the objects by which the health of the fleet's clusters is judged. Returns none for a folder.
-    /// `wanted` follows from the result of [`Target::observe`].
+    /// `wanted` follows from the result of [`TargetLook::observe`].
     ///
     /// # Errors
     /// When the target can't be read. A missing permission alone is no error; the result says so.
@@ -257,38 +224,6 @@ impl Target {
         match self {
             Target::Directory(_) => Ok(None),
             Target::Kubernetes(cluster) => Ok(cluster.secret_values(namespace, name).await?),
-        }
-    }
-
-    /// A footprint, to be taken before the observation that it represents. None when a change could go
-    /// unnoticed.
-    fn footprint(&self, now: SystemTime) -> Option<TargetFootprint> {
-        match self {
-            Target::Directory(directory) => directory.footprint(now).map(TargetFootprint::Directory),
-            Target::Kubernetes(cluster) => cluster.revision().map(|revision| {
-                let names = cluster.keeps_records().then(|| NamesFootprint {
-                    until: Instant::now() + RECORDS_HOLD,
-                    health: cluster.health_revision(),
-                });
-                TargetFootprint::Kubernetes { revision, names }
-            }),
-        }
-    }
-
-    /// Whether the target is unchanged since the footprint was taken. With `is_trusted`, a folder's files are
-    /// not checked.
-    fn is_unchanged_since(&self, footprint: &TargetFootprint, is_trusted: bool) -> bool {
-        match (self, footprint) {
-            (Target::Directory(directory), TargetFootprint::Directory(footprint)) => {
-                footprint.is_of(directory) && (is_trusted || footprint.holds())
-            }
-            (Target::Kubernetes(_), TargetFootprint::Kubernetes { revision, names }) => {
-                let holds = |names: &NamesFootprint| {
-                    Instant::now() < names.until && self.health_revision() == names.health
-                };
-                self.revision() == Some(*revision) && names.as_ref().is_none_or(holds)
-            }
-            _ => false,
         }
     }
 

@@ -8,10 +8,10 @@
 //! ```
 
 mod files;
-mod footprint;
 mod index;
 mod inventory;
 mod layout;
+mod look;
 mod observe;
 mod session;
 #[cfg(test)]
@@ -28,10 +28,10 @@ use uuid::Uuid;
 use crate::names::FleetKey;
 use crate::parallel::locked;
 use crate::target::TargetError;
-use files::{Folders, PathContent};
 use inventory::{FileEntry, Inventory, ManifestFile};
+use look::PathContent;
 
-pub(super) use footprint::FolderFootprint;
+pub use look::{FolderLook, FolderView};
 pub use session::FolderSession;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,14 +73,9 @@ impl DirectoryTarget {
         self.output.join(self.folder()).join(path)
     }
 
-    /// Reads a path in the fleet's folder. Only the output folder itself may be a link.
+    /// Reads a path in the fleet's folder.
     fn look(&self, path: &Utf8Path) -> Result<PathContent, TargetError> {
-        self.look_again(path, &mut Folders::new())
-    }
-
-    /// Like [`Self::look`], for many paths at once: folders in `passed` aren't checked again.
-    fn look_again(&self, path: &Utf8Path, passed: &mut Folders) -> Result<PathContent, TargetError> {
-        files::inspect_path(&self.output, &self.folder().join(path), passed)
+        FolderLook::once(self).read(path)
     }
 
     /// Shortens an error for plans and records, whose readers need not know where the output folder is. The
@@ -99,28 +94,22 @@ impl DirectoryTarget {
     }
 
     fn load(&self) -> Result<Inventory, TargetError> {
-        let path = Utf8Path::new(inventory::FILE);
-        match self.look(path)? {
-            PathContent::NotAFile => Err(TargetError::Foreign { path: self.full(path) }),
-            _ => Inventory::load(&self.full(Utf8Path::new("")), &self.fleet, self.installation),
-        }
+        FolderLook::once(self).inventory()
     }
+}
 
+impl FolderLook<'_> {
     /// The file that is known to hold an object, with its present content. An intended file that has the
     /// intended content was written before a crash, so it is ours. None when no file was ever written for the
     /// object.
-    fn current(
-        &self,
-        entry: &FileEntry,
-        passed: &mut Folders,
-    ) -> Result<Option<(ManifestFile, PathContent)>, TargetError> {
+    fn current(&mut self, entry: &FileEntry) -> Result<Option<(ManifestFile, PathContent)>, TargetError> {
         if let Some(intended) = &entry.intended {
-            let found = self.look_again(&intended.path, passed)?;
+            let found = self.at(&intended.path)?;
             if found.has(&intended.content) {
                 return Ok(Some((intended.clone(), found)));
             }
         }
         let Some(written) = &entry.written else { return Ok(None) };
-        Ok(Some((written.clone(), self.look_again(&written.path, passed)?)))
+        Ok(Some((written.clone(), self.at(&written.path)?)))
     }
 }

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::kubernetes::KeptConnection;
-use super::{Target, TargetFootprint, Targets};
+use super::{Target, TargetView, Targets};
 use crate::names::FleetKey;
 use crate::parallel::locked;
 use crate::plan::UnchangedFleet;
@@ -38,16 +38,11 @@ pub struct FleetBasis {
     pub recorded: u64,
 }
 
+/// What the last look at a fleet found.
 struct Remembered {
-    basis: FleetBasis,
-    footprint: TargetFootprint,
-    quiet: Arc<UnchangedFleet>,
-}
-
-pub struct PendingObservation {
-    basis: FleetBasis,
-    /// None when a change could go unnoticed.
-    footprint: Option<TargetFootprint>,
+    view: TargetView,
+    /// None if the fleet wasn't in its desired state.
+    unchanged: Option<(FleetBasis, Arc<UnchangedFleet>)>,
 }
 
 impl TargetMemory {
@@ -114,37 +109,38 @@ impl TargetMemory {
         fleet: &FleetKey,
         target: &Target,
         basis: &FleetBasis,
+        now: SystemTime,
     ) -> Option<Arc<UnchangedFleet>> {
-        let fleets = locked(&self.fleets);
-        let remembered = fleets.get(fleet).map(Arc::clone)?;
-        // The check below may take long, and other fleets need the lock.
-        drop(fleets);
-        let quiet = &remembered.quiet;
+        let remembered = self.remembered(fleet)?;
+        let (known, quiet) = remembered.unchanged.as_ref()?;
         let is_known = !quiet.lacks_something() || target.knows_facts();
         let is_trusted = self.trusts_folders.load(Ordering::Relaxed);
-        (is_known
-            && remembered.basis == *basis
-            && target.is_unchanged_since(&remembered.footprint, is_trusted))
-        .then(|| Arc::clone(quiet))
+        (is_known && known == basis && target.is_as_in(&remembered.view, is_trusted, now))
+            .then(|| Arc::clone(quiet))
     }
 
-    /// Starts an observation. Its result is valid while the target stays as it is now.
-    pub fn begin(&self, target: &Target, basis: FleetBasis, now: SystemTime) -> PendingObservation {
-        PendingObservation { footprint: target.footprint(now), basis }
+    /// What the last look at a fleet found, whether or not it still holds.
+    pub fn last_view(&self, fleet: &FleetKey) -> Option<TargetView> {
+        self.remembered(fleet).map(|remembered| remembered.view.clone())
     }
 
-    /// Caches a fleet that was found in its desired state, or forgets it otherwise.
+    fn remembered(&self, fleet: &FleetKey) -> Option<Arc<Remembered>> {
+        locked(&self.fleets).get(fleet).map(Arc::clone)
+    }
+
+    /// Keeps what a look found, and what was planned from it if the fleet was in its desired state.
     pub fn remember(
         &self,
         fleet: &FleetKey,
-        PendingObservation { basis, footprint }: PendingObservation,
+        basis: FleetBasis,
+        view: Option<TargetView>,
         found: Option<&Arc<UnchangedFleet>>,
     ) {
-        let remembered = footprint.zip(found.cloned());
-        let remembered = remembered.map(|(footprint, quiet)| Remembered { basis, footprint, quiet });
+        let unchanged = found.map(|quiet| (basis, Arc::clone(quiet)));
+        let remembered = view.map(|view| Arc::new(Remembered { view, unchanged }));
         let mut fleets = locked(&self.fleets);
         match remembered {
-            Some(remembered) => drop(fleets.insert(fleet.clone(), Arc::new(remembered))),
+            Some(remembered) => drop(fleets.insert(fleet.clone(), remembered)),
             None => drop(fleets.remove(fleet)),
         }
     }

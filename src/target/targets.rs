@@ -1,6 +1,7 @@
 //! The targets of a round.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use futures_util::future::join_all;
@@ -97,7 +98,8 @@ impl Targets {
         let nothing = RecordedFleet::default();
         for (fleet, target) in &self.targets {
             let held = recorded.fleets.get(fleet).unwrap_or(&nothing);
-            let seen = target.observe(held, desired.fleets.get(fleet), &recorded.resources).await;
+            let look = target.look(None, SystemTime::UNIX_EPOCH);
+            let (seen, _) = look.observe(held, desired.fleets.get(fleet), &recorded.resources).await;
             observed.fleets.insert(fleet.clone(), seen);
         }
         observed

@@ -1,6 +1,5 @@
 //! Reading and writing files of a fleet's folder: links aren't followed, replacement is atomic and durable.
 
-use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -9,66 +8,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use tempfile::NamedTempFile;
 
 use super::layout;
-use crate::names::Digest;
 use crate::target::TargetError;
 
 const TEMPORARY: &str = ".streamfleet-tmp-";
-
-/// The largest file that is read, in bytes. Kubernetes accepts no object of that size.
-const MAX_SIZE: u64 = 4 * 1024 * 1024;
-
-pub(super) enum PathContent {
-    Absent,
-    /// A link, a folder or anything else that we never create, at the path or on the way to it.
-    NotAFile,
-    /// A regular file. `bytes` is none when the file is larger than [`MAX_SIZE`].
-    File {
-        digest: Digest,
-        bytes: Option<Vec<u8>>,
-    },
-}
-
-impl PathContent {
-    pub(super) fn has(&self, content: &Digest) -> bool {
-        matches!(self, PathContent::File { digest, .. } if digest == content)
-    }
-}
-
-pub(super) type Folders = BTreeSet<String>;
-
-pub(super) fn inspect_path(
-    root: &Utf8Path,
-    path: &Utf8Path,
-    passed: &mut Folders,
-) -> Result<PathContent, TargetError> {
-    let failed = |path: &Utf8Path| TargetError::io("read", path);
-    let is_new = path.parent().is_none_or(|folder| !passed.contains(folder.as_str()));
-    for folder in if is_new { folders(path) } else { Vec::new() } {
-        let full = root.join(folder);
-        match fs::symlink_metadata(&full) {
-            Ok(metadata) if metadata.is_dir() => drop(passed.insert(folder.to_string())),
-            Ok(_) => return Ok(PathContent::NotAFile),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PathContent::Absent),
-            Err(error) => return Err(failed(&full)(error)),
-        }
-    }
-    let path = root.join(path);
-    let metadata = match fs::symlink_metadata(&path) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PathContent::Absent),
-        Err(error) => return Err(failed(&path)(error)),
-    };
-    if !metadata.is_file() {
-        return Ok(PathContent::NotAFile);
-    }
-    if metadata.len() > MAX_SIZE {
-        // We never write a file this large. The digest only has to change when the file does.
-        let digest = Digest::of(format!("{} bytes, {:?}", metadata.len(), metadata.modified().ok()));
-        return Ok(PathContent::File { digest, bytes: None });
-    }
-    let bytes = fs::read(&path).map_err(failed(&path))?;
-    Ok(PathContent::File { digest: Digest::of(&bytes), bytes: Some(bytes) })
-}
 
 pub(super) fn folders(path: &Utf8Path) -> Vec<&Utf8Path> {
     let mut folders: Vec<&Utf8Path> =

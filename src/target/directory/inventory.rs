@@ -2,10 +2,8 @@
 //! file is ours; a file name doesn't.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -66,25 +64,20 @@ struct InventoryVersion {
 }
 
 impl Inventory {
-    /// Reads the inventory of a fleet's folder. A missing file is an empty inventory.
-    pub(super) fn load(
-        dir: &Utf8Path,
+    /// Parses a fleet's inventory, which is at `path`.
+    pub(super) fn parse(
+        bytes: &[u8],
+        path: Utf8PathBuf,
         fleet: &FleetKey,
         installation: Uuid,
     ) -> Result<Inventory, TargetError> {
-        let path = dir.join(FILE);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Inventory::empty(fleet)),
-            Err(error) => return Err(TargetError::io("read", &path)(error)),
-        };
         let damaged = |reason: String| TargetError::Damaged { path: path.clone(), reason };
-        let read = serde_json::from_slice::<Inventory>(&bytes);
+        let read = serde_json::from_slice::<Inventory>(bytes);
         // In a newer format, the version may be all that can be parsed.
         let version = match &read {
             Ok(inventory) => inventory.version,
             Err(_) => {
-                let versioned = serde_json::from_slice::<InventoryVersion>(&bytes);
+                let versioned = serde_json::from_slice::<InventoryVersion>(bytes);
                 versioned.map_err(|error| damaged(error.to_string()))?.version
             }
         };
@@ -104,7 +97,7 @@ impl Inventory {
         Ok(inventory)
     }
 
-    fn empty(fleet: &FleetKey) -> Inventory {
+    pub(super) fn empty(fleet: &FleetKey) -> Inventory {
         Inventory {
             version: VERSION,
             fleet: fleet.clone(),

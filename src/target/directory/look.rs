@@ -1,29 +1,66 @@
-//! File metadata of a fleet's folder, compared to skip an observation when nothing changed.
+//! Looks at a fleet's folder. What a look found is kept, so that the next one reads only what changed since.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 
-use super::{DirectoryTarget, files, inventory};
+use super::inventory::{self, Inventory};
+use super::{DirectoryTarget, files};
+use crate::names::Digest;
+use crate::parallel::locked;
+use crate::target::TargetError;
 
 /// How old a file's last change must be for the next change to get another timestamp. The coarsest clock of
 /// common file systems has a resolution of two seconds.
 const SETTLED: Duration = Duration::from_secs(2);
 
-pub(in crate::target) struct FolderFootprint {
+/// The largest manifest that is read, in bytes. Kubernetes accepts no object of that size.
+const MAX_SIZE: u64 = 4 * 1024 * 1024;
+
+pub(super) enum PathContent {
+    Absent,
+    /// A link, a folder or anything else that we never create, at the path or on the way to it.
+    NotAFile,
+    /// A regular file. `bytes` is none when the file is larger than [`MAX_SIZE`], or was read by an earlier look.
+    File {
+        digest: Digest,
+        bytes: Option<Vec<u8>>,
+    },
+}
+
+impl PathContent {
+    pub(super) fn has(&self, content: &Digest) -> bool {
+        matches!(self, PathContent::File { digest, .. } if digest == content)
+    }
+}
+
+/// The files and folders of ours as a look found them. Paths are relative to the output folder, and text:
+/// comparing them by their parts takes longer.
+pub struct FolderView {
     target: DirectoryTarget,
-    stamps: BTreeMap<Utf8PathBuf, FileStamp>,
-    /// Whether a later change of any file would show.
-    is_settled: bool,
+    pub(super) files: BTreeMap<String, SeenFile>,
+    /// The folders, and files that the look had no need to read.
+    others: BTreeMap<String, FileStamp>,
+    /// Whether each path of the inventory was there.
+    is_whole: bool,
+    /// The files that were so young when they were read that a later change may not show in their metadata. They
+    /// are read again until they are older.
+    unsettled: Mutex<BTreeSet<String>>,
+}
+
+pub(super) struct SeenFile {
+    stamp: FileStamp,
+    pub(super) digest: Digest,
 }
 
 /// Device, inode and mode; for a file also its size in bytes and its mtime and ctime. A program can set the
 /// mtime, but not the ctime.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct FileStamp {
     place: (u64, u64, u32),
     content: Option<(u64, Time, Time)>,
@@ -31,6 +68,15 @@ struct FileStamp {
 
 /// Seconds and nanoseconds since 1970.
 type Time = (i64, i64);
+
+/// Only the output folder itself may be a link.
+pub struct FolderLook<'t> {
+    target: &'t DirectoryTarget,
+    last: Option<Arc<FolderView>>,
+    now: SystemTime,
+    files: BTreeMap<String, SeenFile>,
+    folders: BTreeMap<String, FileStamp>,
+}
 
 impl FileStamp {
     fn of(data: &Metadata) -> Self {
@@ -54,40 +100,184 @@ impl FileStamp {
     }
 }
 
-impl DirectoryTarget {
-    /// The footprint for an observation that begins afterwards. None when a file of ours is missing.
-    pub(in crate::target) fn footprint(&self, now: SystemTime) -> Option<FolderFootprint> {
-        let (mut stamps, mut is_settled) = (BTreeMap::new(), true);
-        let mut add = |path: &Utf8Path| -> Option<()> {
-            let places = files::folders(path).into_iter().chain([path]);
-            for place in places {
-                let full = self.output.join(place);
-                if let Entry::Vacant(vacant) = stamps.entry(full) {
-                    let stamp = stamp(vacant.key())?;
-                    is_settled &= stamp.is_settled(now);
-                    vacant.insert(stamp);
-                }
+impl<'t> FolderLook<'t> {
+    /// `last` spares reading the files that it has. `now` is a time at or before the look.
+    pub(in crate::target) fn after(
+        target: &'t DirectoryTarget,
+        last: Option<Arc<FolderView>>,
+        now: SystemTime,
+    ) -> Self {
+        let last = last.filter(|last| last.is_of(target));
+        Self { target, last, now, files: BTreeMap::new(), folders: BTreeMap::new() }
+    }
+
+    /// A look that reads everything and of which nothing is kept.
+    pub(super) fn once(target: &'t DirectoryTarget) -> Self {
+        Self::after(target, None, SystemTime::UNIX_EPOCH)
+    }
+
+    pub(super) fn target(&self) -> &'t DirectoryTarget {
+        self.target
+    }
+
+    /// The folder of the manifests in the fleet's folder.
+    pub(super) fn place(&self) -> &'t Utf8Path {
+        &self.target.path
+    }
+
+    /// Looks at a path in the fleet's folder.
+    pub(super) fn at(&mut self, path: &Utf8Path) -> Result<PathContent, TargetError> {
+        let last = self.last.clone();
+        self.inspect(path, last.as_deref(), MAX_SIZE)
+    }
+
+    /// Like [`Self::at`], with the file's bytes.
+    pub(super) fn read(&mut self, path: &Utf8Path) -> Result<PathContent, TargetError> {
+        self.inspect(path, None, MAX_SIZE)
+    }
+
+    pub(super) fn with_bytes(
+        &mut self,
+        path: &Utf8Path,
+        found: PathContent,
+    ) -> Result<PathContent, TargetError> {
+        match found {
+            PathContent::File { bytes: None, .. } => self.read(path),
+            _ => Ok(found),
+        }
+    }
+
+    pub(super) fn inventory(&mut self) -> Result<Inventory, TargetError> {
+        let path = Utf8Path::new(inventory::FILE);
+        let DirectoryTarget { fleet, installation, .. } = self.target;
+        match self.inspect(path, None, u64::MAX)? {
+            PathContent::NotAFile => Err(TargetError::Foreign { path: self.target.full(path) }),
+            PathContent::File { bytes: Some(bytes), .. } => {
+                Inventory::parse(&bytes, self.target.full(path), fleet, *installation)
             }
-            Some(())
+            PathContent::Absent | PathContent::File { bytes: None, .. } => Ok(Inventory::empty(fleet)),
+        }
+    }
+
+    fn inspect(
+        &mut self,
+        path: &Utf8Path,
+        last: Option<&FolderView>,
+        limit: u64,
+    ) -> Result<PathContent, TargetError> {
+        let path = self.target.folder().join(path);
+        let is_new = path.parent().is_none_or(|folder| !self.folders.contains_key(folder.as_str()));
+        for folder in if is_new { files::folders(&path) } else { Vec::new() } {
+            match metadata(&self.target.output.join(folder))? {
+                Some(data) if data.is_dir() => {
+                    self.folders.insert(folder.to_string(), FileStamp::of(&data));
+                }
+                Some(_) => return Ok(PathContent::NotAFile),
+                None => return Ok(PathContent::Absent),
+            }
+        }
+        let full = self.target.output.join(&path);
+        // Read before the bytes, so that a later change shows.
+        let Some(data) = metadata(&full)? else { return Ok(PathContent::Absent) };
+        if !data.is_file() {
+            return Ok(PathContent::NotAFile);
+        }
+        let (path, stamp) = (path.into_string(), FileStamp::of(&data));
+        let (digest, bytes) = match last.and_then(|last| last.digest(&path, &stamp)) {
+            Some(digest) => (digest, None),
+            None if data.len() > limit => {
+                // We never write a file this large. The digest only has to change when the file does.
+                (Digest::of(format!("{} bytes, {:?}", data.len(), data.modified().ok())), None)
+            }
+            None => {
+                let bytes = fs::read(&full).map_err(TargetError::io("read", &full))?;
+                (Digest::of(&bytes), Some(bytes))
+            }
         };
-        // Taken before the inventory is read, so that a later version of it is noticed.
-        add(&self.folder().join(inventory::FILE))?;
-        let inventory = self.load().ok()?;
-        inventory.paths().try_for_each(|path| add(&self.folder().join(path)))?;
-        Some(FolderFootprint { target: self.clone(), stamps, is_settled })
+        self.files.insert(path, SeenFile { stamp, digest: digest.clone() });
+        Ok(PathContent::File { digest, bytes })
+    }
+
+    /// Ends a look that saw all of the inventory's objects.
+    pub(super) fn end(self, inventory: &Inventory) -> FolderView {
+        let Self { target, last: _, now, files, folders: mut others } = self;
+        let mut is_whole = true;
+        for path in inventory.paths() {
+            let path = target.folder().join(path);
+            if files.contains_key(path.as_str()) || others.contains_key(path.as_str()) {
+                continue;
+            }
+            // A young file whose bytes nobody read can't be trusted later.
+            match metadata(&target.output.join(&path)).ok().flatten().map(|data| FileStamp::of(&data)) {
+                Some(stamp) if stamp.is_settled(now) => {
+                    others.insert(path.into_string(), stamp);
+                }
+                _ => is_whole = false,
+            }
+        }
+        let unsettled = files.iter().filter(|(_, file)| !file.stamp.is_settled(now));
+        let unsettled = Mutex::new(unsettled.map(|(path, _)| path.clone()).collect());
+        FolderView { target: target.clone(), files, others, is_whole, unsettled }
     }
 }
 
-impl FolderFootprint {
-    pub(in crate::target) fn is_of(&self, target: &DirectoryTarget) -> bool {
+impl FolderView {
+    fn is_of(&self, target: &DirectoryTarget) -> bool {
         self.target == *target
     }
 
-    pub(in crate::target) fn holds(&self) -> bool {
-        self.is_settled && self.stamps.iter().all(|(path, was)| stamp(path).as_ref() == Some(was))
+    /// The digest of a file that is still as it was.
+    fn digest(&self, path: &str, stamp: &FileStamp) -> Option<Digest> {
+        let file = self.files.get(path).filter(|file| file.stamp == *stamp)?;
+        (!locked(&self.unsettled).contains(path)).then(|| file.digest.clone())
+    }
+
+    #[cfg(test)]
+    pub(super) fn kept(&self, path: &str) -> Option<Digest> {
+        self.digest(path, &self.files[path].stamp)
+    }
+
+    /// Whether another look would find the same; with `is_trusted`, without looking at the files.
+    pub(in crate::target) fn holds(
+        &self,
+        target: &DirectoryTarget,
+        is_trusted: bool,
+        now: SystemTime,
+    ) -> bool {
+        self.is_of(target) && self.is_whole && (is_trusted || self.is_unchanged(now))
+    }
+
+    fn is_unchanged(&self, now: SystemTime) -> bool {
+        let files = self.files.iter().map(|(path, file)| (path, &file.stamp));
+        let stamp = |path: &str| metadata(&self.target.output.join(path)).ok().flatten();
+        let is_same =
+            |(path, was): (&String, &FileStamp)| stamp(path).is_some_and(|data| FileStamp::of(&data) == *was);
+        self.others.iter().chain(files).all(is_same) && self.is_settled(now)
+    }
+
+    /// Reads the young files again. Returns false when one has another content.
+    fn is_settled(&self, now: SystemTime) -> bool {
+        let mut unsettled = locked(&self.unsettled);
+        let mut look = FolderLook::once(&self.target);
+        let folder = self.target.folder();
+        let mut is_same = |path: &String| {
+            let within = Utf8Path::new(path).strip_prefix(&folder).ok()?;
+            let was = self.files.get(path)?;
+            look.read(within).ok()?;
+            look.files.get(path).filter(|now| now.stamp == was.stamp && now.digest == was.digest).map(drop)
+        };
+        if !unsettled.iter().all(|path| is_same(path).is_some()) {
+            return false;
+        }
+        unsettled.retain(|path| !self.files.get(path).is_some_and(|file| file.stamp.is_settled(now)));
+        true
     }
 }
 
-fn stamp(path: &Utf8Path) -> Option<FileStamp> {
-    fs::symlink_metadata(path).ok().map(|data| FileStamp::of(&data))
+fn metadata(path: &Utf8Path) -> Result<Option<Metadata>, TargetError> {
+    match fs::symlink_metadata(path) {
+        Ok(data) => Ok(Some(data)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(TargetError::io("read", path)(error)),
+    }
 }

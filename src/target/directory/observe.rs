@@ -2,9 +2,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
 
-use super::files::{Folders, PathContent};
 use super::inventory::{FileEntry, Inventory, ManifestFile};
-use super::{DirectoryTarget, layout, yaml};
+use super::look::PathContent;
+use super::{DirectoryTarget, FolderLook, FolderView, layout, yaml};
 use crate::catalog::{RecordedFleet, RecordedObject};
 use crate::names::{ObjectKey, ResourceKey};
 use crate::plan::{ObservedFleet, ObservedObject, Reach, ResourceMark};
@@ -12,30 +12,36 @@ use crate::render::FleetManifests;
 use crate::target::TargetError;
 
 impl DirectoryTarget {
-    /// Observes the folder. Any read error makes the whole fleet unreachable, because unread is not the same
-    /// as empty.
-    pub(in crate::target) fn observe(
-        &self,
-        recorded: &RecordedFleet,
-        desired: Option<&FleetManifests>,
-    ) -> ObservedFleet {
-        let wanted = desired.into_iter().flat_map(BTreeMap::keys);
-        self.look_at_all(recorded, wanted)
-            .map_err(|error| self.publish_error(error))
-            .unwrap_or_else(|error| ObservedFleet::unknown(error.reach(recorded.observed_at)))
-    }
-
     pub(in crate::target) fn marks(&self) -> Result<BTreeMap<ResourceKey, ResourceMark>, TargetError> {
         self.load().map(|inventory| inventory.resources.all()).map_err(|error| self.publish_error(error))
     }
+}
+
+impl FolderLook<'_> {
+    /// Observes the folder. Any read error makes the whole fleet unreachable, because unread is not the same
+    /// as empty.
+    pub(in crate::target) fn observe(
+        self,
+        recorded: &RecordedFleet,
+        desired: Option<&FleetManifests>,
+    ) -> (ObservedFleet, Option<FolderView>) {
+        let target = self.target();
+        let wanted = desired.into_iter().flat_map(BTreeMap::keys);
+        match self.look_at_all(recorded, wanted) {
+            Ok((fleet, view)) => (fleet, Some(view)),
+            Err(error) => {
+                let reach = target.publish_error(error).reach(recorded.observed_at);
+                (ObservedFleet::unknown(reach), None)
+            }
+        }
+    }
 
     fn look_at_all<'a>(
-        &self,
+        mut self,
         recorded: &'a RecordedFleet,
         wanted: impl Iterator<Item = &'a ObjectKey>,
-    ) -> Result<ObservedFleet, TargetError> {
-        let inventory = self.load()?;
-        let mut passed = Folders::new();
+    ) -> Result<(ObservedFleet, FolderView), TargetError> {
+        let inventory = self.inventory()?;
         let mut fleet = ObservedFleet {
             reach: Reach::Reached,
             cluster: None,
@@ -49,11 +55,13 @@ impl DirectoryTarget {
         };
         for (key, entry) in &inventory.objects {
             let known = recorded.objects.get(key);
-            match self.current(entry, &mut passed)? {
+            match self.current(entry)? {
                 Some((_, PathContent::Absent)) if entry.deleting => {}
                 Some((file, found)) => {
                     let manifest = known.filter(|known| known.applied == file.applied);
                     let manifest = manifest.and_then(|known| known.manifest.clone());
+                    let is_known = manifest.is_some() && found.has(&file.content);
+                    let found = if is_known { found } else { self.with_bytes(&file.path, found)? };
                     let uid = Some(file.content.to_string());
                     let object = RecordedObject {
                         owner: entry.owner.clone(),
@@ -70,11 +78,11 @@ impl DirectoryTarget {
         let others: BTreeSet<&ObjectKey> = wanted.chain(recorded.objects.keys()).collect();
         for key in others {
             if !fleet.objects.contains_key(key) {
-                let foreign = self.foreign(&inventory, key, &mut passed)?;
+                let foreign = self.foreign(&inventory, key)?;
                 fleet.objects.extend(foreign.map(|object| (key.clone(), object)));
             }
         }
-        Ok(fleet)
+        Ok((fleet, self.end(&inventory)))
     }
 
     fn ours(
@@ -90,7 +98,7 @@ impl DirectoryTarget {
             PathContent::File { digest, bytes } => (digest, bytes),
         };
         // After the `path` of the fleet's spec changed, a file can have the right content in the wrong place.
-        let in_place = layout::file(&self.path, key).is_ok_and(|path| path == file.path);
+        let in_place = layout::file(self.place(), key).is_ok_and(|path| path == file.path);
         let same = digest == file.content;
         let applied = known.manifest.clone().filter(|_| same);
         let manifest = applied.or_else(|| yaml::parse(key, &bytes?));
@@ -106,17 +114,16 @@ impl DirectoryTarget {
     }
 
     fn foreign(
-        &self,
+        &mut self,
         inventory: &Inventory,
         key: &ObjectKey,
-        passed: &mut Folders,
     ) -> Result<Option<ObservedObject>, TargetError> {
         // An object that moved to another version of its API keeps its file.
         if inventory.find(key).is_some_and(|known| known != key) {
             return Ok(None);
         }
-        let path = layout::file(&self.path, key)?;
-        Ok(match self.look_again(&path, passed)? {
+        let path = layout::file(self.place(), key)?;
+        Ok(match self.at(&path)? {
             PathContent::Absent => None,
             PathContent::NotAFile => Some(obstacle(&path)),
             PathContent::File { digest, .. } => Some(not_ours(digest.to_string())),

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::{Utf8Path, Utf8PathBuf};
 use zeroize::Zeroizing;
 
-use super::files::{self, Folders, PathContent, Prepared};
+use super::files::{self, Prepared};
 use super::index::Index;
 use super::inventory::{self, FileEntry, Inventory, ManifestFile};
-use super::{DirectoryTarget, layout, yaml};
+use super::look::PathContent;
+use super::{DirectoryTarget, FolderLook, layout, yaml};
 use crate::catalog::RecordedObject;
 use crate::names::{Digest, ObjectKey, ResourceKey};
 use crate::target::{Intent, ObjectWrite, ResourceMark, TargetError, Task, TaskResult};
@@ -294,7 +295,7 @@ impl FolderSession {
                 settled.insert(key.clone(), entry.clone());
                 continue;
             }
-            let Some((file, found)) = self.target.current(entry, &mut Folders::new())? else { continue };
+            let Some((file, found)) = FolderLook::once(&self.target).current(entry)? else { continue };
             if entry.deleting && matches!(found, PathContent::Absent) {
                 continue;
             }
@@ -335,10 +336,8 @@ impl FolderSession {
         let orphans = self.inventory.objects.iter().filter(|(_, entry)| mark(&entry.owner).is_none());
         let mut gone = Vec::new();
         for (key, entry) in orphans {
-            if matches!(
-                self.target.current(entry, &mut Folders::new())?,
-                Some((_, PathContent::Absent)) | None
-            ) {
+            if matches!(FolderLook::once(&self.target).current(entry)?, Some((_, PathContent::Absent)) | None)
+            {
                 gone.push(key.clone());
             }
         }

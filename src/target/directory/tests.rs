@@ -1,3 +1,4 @@
+mod looks;
 mod trouble;
 
 use std::fs;
@@ -101,7 +102,7 @@ impl Place {
             (key.clone(), Manifest { key, owner: owner(), stage: Stage::Custom, body: Value::Null.into() })
         };
         let wanted = wanted.into_iter().map(manifest).collect();
-        self.target.observe(&RecordedFleet::default(), Some(&wanted))
+        FolderLook::once(&self.target).observe(&RecordedFleet::default(), Some(&wanted)).0
     }
 
     fn object(&self, key: &ObjectKey) -> Option<ObservedObject> {

@@ -1,0 +1,78 @@
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::{Place, config, place};
+use crate::catalog::RecordedFleet;
+use crate::names::Digest;
+use crate::plan::ObservedFleet;
+use crate::target::directory::{FolderLook, FolderView};
+
+const FILE: &str = "acme/eu/deploy/n/configmap-a.yaml";
+
+fn look(place: &Place, last: Option<FolderView>, now: SystemTime) -> (ObservedFleet, FolderView) {
+    let look = FolderLook::after(&place.target, last.map(Arc::new), now);
+    let (fleet, view) = look.observe(&RecordedFleet::default(), None);
+    (fleet, view.unwrap())
+}
+
+/// Has the file change after it was read, in a way that doesn't show in its metadata.
+fn replace_unseen(view: &mut FolderView) {
+    view.files.get_mut(FILE).unwrap().digest = Digest::of("before");
+}
+
+#[tokio::test]
+async fn a_young_file_is_read_again_since_its_metadata_may_hide_a_change() {
+    let (place, now) = (place(), SystemTime::now());
+    place.create([config("a", "1")]).await;
+    let (_, mut view) = look(&place, None, now);
+    assert!(view.holds(&place.target, false, now));
+    assert_eq!(view.kept(FILE), None);
+    replace_unseen(&mut view);
+    let later = now + Duration::from_secs(60);
+    for time in [now, later, later] {
+        assert!(!view.holds(&place.target, false, time));
+        assert!(view.holds(&place.target, true, time), "it is trusted");
+    }
+    let (fleet, _) = look(&place, Some(view), later);
+    assert!(fleet.objects[&config("a", "1").0].unchanged);
+}
+
+#[tokio::test]
+async fn an_older_file_is_known_by_its_metadata() {
+    let (place, now) = (place(), SystemTime::now());
+    place.create([config("a", "1"), config("b", "1")]).await;
+    let later = now + Duration::from_secs(60);
+    let (_, view) = look(&place, None, now);
+    assert!(view.holds(&place.target, false, later));
+    assert!(view.kept(FILE).is_some(), "it was read again, and is old enough now");
+
+    let (_, mut view) = look(&place, None, later);
+    replace_unseen(&mut view);
+    assert!(view.holds(&place.target, false, later));
+    let (fleet, view) = look(&place, Some(view), later);
+    assert!(fleet.objects[&config("a", "1").0].unchanged, "what differs is read before it is told");
+    let kept = view.kept(FILE).unwrap();
+    let (_, view) = look(&place, Some(view), later);
+    assert_eq!(view.kept(FILE), Some(kept));
+
+    fs::write(place.output.join(FILE), "other").unwrap();
+    assert!(!view.holds(&place.target, false, later));
+    let (fleet, _) = look(&place, Some(view), later);
+    assert!(!fleet.objects[&config("a", "1").0].unchanged);
+    assert!(fleet.objects[&config("b", "1").0].unchanged);
+}
+
+#[tokio::test]
+async fn a_look_that_missed_a_file_or_was_at_another_folder_holds_for_nothing() {
+    let (place, now) = (place(), SystemTime::now() + Duration::from_secs(60));
+    place.create([config("a", "1")]).await;
+    let (_, view) = look(&place, None, now);
+    let other = super::place();
+    assert!(!view.holds(&other.target, true, now));
+    fs::remove_file(place.output.join(FILE)).unwrap();
+    assert!(!view.holds(&place.target, false, now));
+    let (fleet, view) = look(&place, Some(view), now);
+    assert!(fleet.objects.is_empty());
+    assert!(!view.holds(&place.target, true, now));
+}
