@@ -4,7 +4,6 @@
 mod approval;
 mod certificates;
 mod dry_run_cache;
-mod foresee;
 mod health;
 mod known;
 mod kubeconfigs;
@@ -14,6 +13,7 @@ mod reachability;
 mod records;
 mod targets;
 mod throttle;
+mod unseen;
 mod waits;
 mod work;
 
@@ -280,6 +280,7 @@ impl Installation {
         let protected = protected(catalog, (targets, under_way), runtime);
         let plans = memory.map(|memory| &memory.plans);
         let planner = Planner::new(catalog, recorded, protected, policy, plans);
+        planner.compare_all();
         let renderer = Renderer::new(catalog);
         let mut fleets = planner.fleets();
         fleets.extend(targets.fleets().cloned());
@@ -345,12 +346,8 @@ impl Installation {
             Ok(((part, unknown, health), view.flatten()))
         };
         let busy = |fleet: &FleetKey, since: Timestamp| {
-            let held = state.map(|state| state.recorded_fleet(fleet)).transpose()?.unwrap_or_default();
-            let observed = &ObservedFleet::unknown(Reach::UnderWay { since });
-            let (desired, dry_runs) = (renderer.fleet(fleet), None);
-            let (recorded, observed) = (Some(&held), Some(observed));
-            let site = FleetInputs { fleet, desired: desired.as_ref(), recorded, observed, dry_runs };
-            Ok((planner.fleet(&site), Vec::new(), context.last(fleet)))
+            let part = unseen::plan_unseen((&planner, &renderer, state), (fleet, since), None)?;
+            Ok((part, Vec::new(), context.last(fleet)))
         };
         let seen = |fleet: &FleetKey| {
             let (Some(RoundMemory { targets: memory, .. }), Some(target)) = (memory, targets.get(fleet))

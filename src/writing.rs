@@ -14,7 +14,6 @@ mod current_plan;
 mod described;
 mod draft;
 mod failed;
-mod foreseen;
 mod judge;
 mod message;
 mod refused;

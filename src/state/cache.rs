@@ -256,32 +256,18 @@ impl Cache {
         table: Table,
         prefix: &[u8],
     ) -> Result<(Vec<(Key, T)>, usize), StateError> {
-        self.scan_if(table, prefix, |_| true)
-    }
-
-    /// As [`Self::scan`], limited to matching keys. The other records are not even read.
-    pub(super) fn scan_if<T: DeserializeOwned>(
-        &self,
-        table: Table,
-        prefix: &[u8],
-        is_wanted: impl Fn(&[u8]) -> bool,
-    ) -> Result<(Vec<(Key, T)>, usize), StateError> {
         let of_copy = self.in_copy(table, |records| {
             let found = records.range(prefix.to_vec()..).take_while(|(key, _)| key.starts_with(prefix));
-            let found = found.filter(|(key, _)| is_wanted(key));
             found.map(|(key, bytes)| (Some(bytes.clone()), key.clone())).collect::<Vec<_>>()
         });
         let found = match of_copy {
             Some(found) => found,
             None => self.with_sled("read", |sled| {
                 let tree = sled.tree(table);
-                let pairs = tree.scan_prefix(head_key(prefix)).filter_map(|pair| {
-                    let (head_key, head) = match pair {
-                        Ok(pair) => pair,
-                        Err(error) => return Some(Err(error)),
-                    };
+                let pairs = tree.scan_prefix(head_key(prefix)).map(|pair| {
+                    let (head_key, head) = pair?;
                     let key = head_key[1..].to_vec();
-                    is_wanted(&key).then(|| Ok((join_pieces(tree, &key, &head)?, key)))
+                    Ok((join_pieces(tree, &key, &head)?, key))
                 });
                 pairs.collect::<sled::Result<Vec<_>>>()
             })?,

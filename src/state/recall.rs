@@ -120,28 +120,8 @@ impl State {
     }
 
     pub fn recorded_fleet(&self, fleet: &FleetKey) -> Result<RecordedFleet, StateError> {
-        self.recorded_objects(fleet, |_| true)
-    }
-
-    /// Reads the recorded objects of a fleet in one namespace, and the namespace itself.
-    pub fn recorded_namespace(&self, fleet: &FleetKey, name: &str) -> Result<RecordedFleet, StateError> {
-        self.recorded_objects(fleet, |key| {
-            let is_it = |key: ObjectKey| match key.namespace {
-                Some(namespace) => namespace == name,
-                None => key.kind == "Namespace" && key.name == name,
-            };
-            parse_object_key(key).is_some_and(|(_, key)| is_it(key))
-        })
-    }
-
-    fn recorded_objects(
-        &self,
-        fleet: &FleetKey,
-        is_wanted: impl Fn(&[u8]) -> bool,
-    ) -> Result<RecordedFleet, StateError> {
         let seen: Option<TargetRecord> = self.cache.get(Table::Targets, fleet.to_string().as_bytes())?;
-        let (found, unreadable) =
-            self.cache.scan_if::<RecordedObject>(Table::Objects, &object_prefix(fleet), is_wanted)?;
+        let (found, unreadable) = self.cache.scan::<RecordedObject>(Table::Objects, &object_prefix(fleet))?;
         let count = found.len();
         let objects: BTreeMap<_, _> =
             found.into_iter().filter_map(|(key, it)| Some((parse_object_key(&key)?.1, it))).collect();

@@ -86,7 +86,7 @@ pub fn attempt(
     };
     let warnings = edited.judge(request)?;
     if !matches!(request.what, WriteAction::Delete) {
-        edited.is_done((made, recorded, now), request, &unedited.catalog)?;
+        edited.is_done((made, now), request, (&resolved, &unedited))?;
     }
     let document =
         documents.files.get(&path).and_then(|file| file.documents.iter().find(|it| it.key == *key));

@@ -2,16 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
+
 use super::advice;
 use super::body::how_secrets;
-use super::refused::{Shortage, WriteRefusal, invalid, needed};
+use super::current_plan::CurrentPlan;
+use super::refused::{Shortage, WriteRefusal, invalid, needed, unreadable_state};
 use super::write_request::{WriteAction, WriteRequest};
-use crate::catalog::{Catalog, Gauge, Hold};
+use crate::catalog::{Catalog, Gauge, Hold, Recorded, ResolvedTree};
 use crate::http::problem::FieldError;
-use crate::names::{Kind, ResourceKey, SpecPath};
+use crate::names::{FleetKey, Kind, ResourceKey, SpecPath};
+use crate::plan::{FieldChange, Verdict, changed_fields, field_effects};
 use crate::problem::{Origin, Problem};
 use crate::spec::edit::pointer_at;
-use crate::spec::{Documents, SECRET_FIELDS, Spec};
+use crate::spec::{Documents, HEADER, SECRET_FIELDS, Spec};
 
 /// The problems of a tree before an edit.
 #[derive(Debug, Clone, Default)]
@@ -22,9 +26,9 @@ pub struct KnownProblems {
 }
 
 /// The key by which problems count as equal, wherever they are in the file.
-pub(super) type ProblemKin = (Option<SpecPath>, String, String);
+type ProblemKin = (Option<SpecPath>, String, String);
 
-pub(super) fn kindred(problem: &Problem) -> ProblemKin {
+fn kindred(problem: &Problem) -> ProblemKin {
     let path = problem.location.as_ref().map(|location| location.path.clone());
     (path, problem.code.clone(), problem.message.clone())
 }
@@ -111,6 +115,76 @@ impl Edited<'_> {
         Ok(own.into_iter().filter(is_new).cloned().collect())
     }
 
+    /// Checks that a plan would carry out the edit: the fleets that it affects are planned without a look at their
+    /// targets. Refusals that exist without the edit don't count.
+    ///
+    /// # Errors
+    /// With what a plan would refuse, in its words.
+    pub fn is_done(
+        &self,
+        (made, now): (&CurrentPlan, Timestamp),
+        request: &WriteRequest,
+        (edited, unedited): (&ResolvedTree, &ResolvedTree),
+    ) -> Result<(), WriteRefusal> {
+        let (fleets, pointer) = self.affected(&request.key, &edited.recorded);
+        let refusals = |tree| {
+            let refusals = made.installation.refusals(tree, &fleets, &made.round.health, now);
+            refusals.map_err(unreadable_state)
+        };
+        let but_for = |problems: Vec<Problem>, known: &[Problem]| -> Vec<Problem> {
+            let known: BTreeSet<ProblemKin> = known.iter().map(kindred).collect();
+            problems.into_iter().filter(|it| it.is_error() && !known.contains(&kindred(it))).collect()
+        };
+        if fleets.is_empty() {
+            return Ok(());
+        }
+        let mut new = but_for(refusals(edited)?, &made.round.plan.problems);
+        if !new.is_empty() {
+            // Another writer may have caused the refusal since.
+            new = but_for(new, &refusals(unedited)?);
+        }
+        let faults: Vec<FieldError> =
+            new.iter().map(|problem| self.refused(request, problem, pointer.as_ref())).collect();
+        if faults.is_empty() { Ok(()) } else { Err(invalid(faults)) }
+    }
+
+    /// The fleets whose plans may refuse the edit, and the field that they would refuse, if it is a single one.
+    fn affected(&self, key: &ResourceKey, recorded: &Recorded) -> (Vec<FleetKey>, Option<String>) {
+        let resource = self.catalog.resources.get(key).filter(|_| recorded.resources.contains_key(key));
+        let Some(resource) = resource else { return Default::default() };
+        let is_refused = |change: &FieldChange| {
+            let effect = field_effects::effect_of(key.kind, change);
+            effect.is_some_and(|it| matches!(it.verdict, Verdict::Refused | Verdict::BrokerRemoval))
+        };
+        let mut refused = changed_fields(resource, recorded);
+        refused.retain(is_refused);
+        let fleets = match key.kind {
+            // A new certificate must not cost a plan of every cluster that has it.
+            Kind::BaseDomain if refused.is_empty() => Vec::new(),
+            Kind::BaseDomain => {
+                let on_it = self.catalog.fleets.values().filter(|fleet| fleet.domain.as_ref() == Some(key));
+                on_it.map(|fleet| fleet.key.clone()).collect()
+            }
+            _ => resource.fleet().into_iter().collect(),
+        };
+        let pointer = match refused.as_slice() {
+            [change] => Some(format!("/{}", change.field.replace('.', "/"))),
+            _ => None,
+        };
+        (fleets, pointer)
+    }
+
+    /// Maps a plan's refusal to a mistake in a field.
+    fn refused(&self, request: &WriteRequest, problem: &Problem, pointer: Option<&String>) -> FieldError {
+        let fault = match self.is_own(&request.key, problem) {
+            true => self.own_fault(request, problem),
+            false => self.fault_elsewhere(request, problem),
+        };
+        // If the document lacks the field, the plan's problem points to the document.
+        let is_field = |found: &String| !HEADER.iter().any(|name| found.strip_prefix('/') == Some(*name));
+        FieldError { pointer: fault.pointer.filter(is_field).or(pointer.cloned()), ..fault }
+    }
+
     fn new_problems(&self) -> BTreeSet<ProblemKin> {
         let mut seen: BTreeMap<ProblemKin, usize> = BTreeMap::new();
         for problem in &self.catalog.problems {
@@ -121,7 +195,7 @@ impl Edited<'_> {
     }
 
     /// Whether a problem is in the resource's own document.
-    pub(super) fn is_own(&self, key: &ResourceKey, problem: &Problem) -> bool {
+    fn is_own(&self, key: &ResourceKey, problem: &Problem) -> bool {
         let Some(location) = problem.location.as_ref().filter(|location| location.path == *self.path) else {
             return false;
         };
@@ -141,13 +215,13 @@ impl Edited<'_> {
         around.is_some_and(|(_, is_own)| *is_own)
     }
 
-    pub(super) fn own_fault(&self, request: &WriteRequest, problem: &Problem) -> FieldError {
+    fn own_fault(&self, request: &WriteRequest, problem: &Problem) -> FieldError {
         fault(self.text, &request.what, problem)
     }
 
     /// A mistake outside of the resource's document. Only super users learn about other organizations'
     /// resources.
-    pub(super) fn fault_elsewhere(&self, request: &WriteRequest, problem: &Problem) -> FieldError {
+    fn fault_elsewhere(&self, request: &WriteRequest, problem: &Problem) -> FieldError {
         let place = problem.location.as_ref();
         let concerned = place.and_then(|place| self.document_at(&place.origin()));
         if !request.may_limit && concerned.is_some_and(|other| other.organization != request.key.organization)

@@ -9,7 +9,6 @@ mod deletion;
 mod display;
 mod dry_run;
 mod fleet;
-pub mod foresee;
 mod guard;
 mod inputs;
 mod memory;
@@ -64,6 +63,7 @@ pub use model::{
 };
 use preflight::PreflightFacts;
 use world::PlanContext;
+pub use world::changed_fields;
 
 /// Compares specs, records and observations, and decides everything that will be done.
 ///
@@ -102,7 +102,7 @@ pub struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// Compares the resources that changed since the last plan with this memory, or all. `protected` holds what the targets remember as protected.
+    /// Plans after the last plan with this memory. `protected` holds what the targets remember as protected.
     /// The records of a fleet's objects come with its `FleetInputs`.
     pub fn new(
         catalog: &'a Catalog,
@@ -113,6 +113,12 @@ impl<'a> Planner<'a> {
     ) -> Self {
         let before = memory.map(PlanMemory::last).unwrap_or_default();
         Self { world: PlanContext::new(catalog, recorded, protected, policy, &before), memory, before }
+    }
+
+    /// Compares the resources that changed since the last plan, or all, with their records on all processors. Otherwise
+    /// that is done for each at its first use, on one.
+    pub fn compare_all(&self) {
+        self.world.compare_all();
     }
 
     /// Returns every fleet in a spec or a record. The caller adds those that only a target or its record has.

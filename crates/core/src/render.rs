@@ -19,7 +19,7 @@ use crate::component::dns_records::NamedResource;
 use crate::component::{COMPONENTS, ClusterPart, FleetScope};
 pub use crate::component::{Manifest, SecretEncoding, SecretSlot, Stage};
 use crate::config::{Config, SecretsConfig};
-use crate::names::{FleetKey, ObjectKey, ResourceKey};
+use crate::names::{FleetKey, ObjectKey};
 use crate::spec::Fleet;
 
 /// Renders every cluster of the catalog. Every fleet is a key of the result, even without clusters.
@@ -110,13 +110,6 @@ impl PartialEq for RenderInputs {
             && self.clusters.len() == other.clusters.len()
             && clusters.all(|(one, other)| is_same(one, other))
     }
-}
-
-/// Every object of one cluster; `None` for a cluster that should not exist.
-pub fn cluster(catalog: &Catalog, key: &ResourceKey) -> Option<FleetManifests> {
-    let cluster = catalog.clusters.get(key)?;
-    let objects = objects(cluster, &catalog.config);
-    Some(objects.map(|manifest| (manifest.key.clone(), manifest)).collect())
 }
 
 fn objects<'a>(cluster: &'a ResolvedCluster, config: &'a Config) -> impl Iterator<Item = Manifest> + 'a {

@@ -5,7 +5,6 @@ mod certificate;
 mod decisions;
 mod disruption;
 mod dry_run;
-mod foresee;
 mod gateway;
 mod guarded;
 mod index;
@@ -23,6 +22,7 @@ mod repeated;
 mod rules;
 mod size;
 mod unreadable;
+mod unseen;
 mod upgrade;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -52,34 +52,13 @@ impl<'a> PlanContext<'a> {
         let origins = origins.unwrap_or_else(|| Arc::new(Origins::of(catalog)));
         let owners = owners(catalog, recorded);
         let current = catalog.resources.keys().map(|key| (key, OnceLock::new())).collect();
-        let world =
-            Self { catalog, recorded, policy, protected, current, settled, owners, first_topics, origins };
-        // On all processors, before the first use would do it on one.
-        let resources = catalog.resources.keys().filter(|key| !world.is_settled(key));
-        parallel::map(&resources.collect::<Vec<_>>(), |key| world.current(key).is_some());
-        world
+        Self { catalog, recorded, policy, protected, current, settled, owners, first_topics, origins }
     }
 
-    /// Like [`Self::new`], restricted to one fleet or one resource on it.
-    pub fn of_fleet(
-        catalog: &'a Catalog,
-        recorded: &'a Recorded,
-        policy: &'a Policy,
-        (fleet, only): (&FleetKey, Option<&'a ResourceKey>),
-    ) -> Self {
-        let owners = match only {
-            Some(key) => BTreeMap::from([(fleet.clone(), BTreeSet::from([key]))]),
-            None => {
-                let mut owners = owners(catalog, recorded);
-                owners.retain(|key, _| key == fleet);
-                owners
-            }
-        };
-        let there = owners.values().flatten().copied().filter(|key| catalog.resources.contains_key(*key));
-        let current = there.map(|key| (key, OnceLock::new())).collect();
-        let (protected, origins) = (BTreeSet::new(), Arc::new(Origins::of(catalog)));
-        let (settled, first_topics) = (None, first_topics(catalog, recorded));
-        Self { catalog, recorded, policy, protected, current, settled, owners, first_topics, origins }
+    /// Compares all resources that may have changed, on all processors.
+    pub fn compare_all(&self) {
+        let resources = self.catalog.resources.keys().filter(|key| !self.is_settled(key));
+        parallel::map(&resources.collect::<Vec<_>>(), |key| self.current(key).is_some());
     }
 
     /// A resource that should exist, compared with its record.
@@ -151,7 +130,7 @@ impl<'a> PlanContext<'a> {
 }
 
 /// Returns the fields that changed since a resource was created; empty while its creation is incomplete.
-pub(super) fn fields(resource: &Resource, recorded: &Recorded) -> Vec<FieldChange> {
+pub fn changed_fields(resource: &Resource, recorded: &Recorded) -> Vec<FieldChange> {
     compare(resource, recorded).fields
 }
 

@@ -47,6 +47,11 @@ impl FleetPart {
         self.quiet.as_ref()
     }
 
+    /// Returns the changes that are refused there.
+    pub fn into_problems(self) -> Vec<Problem> {
+        self.problems
+    }
+
     /// Returns newer Kafka versions for the fleet's clusters that its operator is known to support.
     pub fn newer(&self) -> &NewerVersions {
         &self.newer

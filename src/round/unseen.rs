@@ -1,0 +1,52 @@
+//! Plans fleets without a look at their targets: by their records alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::{Health, Installation};
+use crate::catalog::ResolvedTree;
+use crate::health::FleetHealth;
+use crate::names::FleetKey;
+use crate::plan::{FleetInputs, FleetPart, ObservedFleet, Pauses, Planner, Reach};
+use crate::problem::Problem;
+use crate::render::Renderer;
+use crate::state::{State, StateError};
+
+impl Installation {
+    /// Returns what a plan would refuse on fleets, for a tree that isn't planned yet.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub fn refusals(
+        &self,
+        ResolvedTree { catalog, recorded, .. }: &ResolvedTree,
+        fleets: &[FleetKey],
+        health: &BTreeMap<FleetKey, Health>,
+        now: Timestamp,
+    ) -> Result<Vec<Problem>, StateError> {
+        let policy = self.policy(now, Pauses::default());
+        // Protection matters to deletions alone, and none is made without a look.
+        let planner = Planner::new(catalog, recorded, BTreeSet::new(), &policy, None);
+        let by = (&planner, &Renderer::new(catalog), self.state.as_deref());
+        let mut refused = Vec::new();
+        for fleet in fleets {
+            let judged = health.get(fleet).and_then(|health| health.judged.clone());
+            refused.extend(plan_unseen(by, (fleet, now), judged)?.into_problems());
+        }
+        Ok(refused)
+    }
+}
+
+/// Plans a fleet as if an earlier plan were being carried out there.
+pub(super) fn plan_unseen(
+    (planner, renderer, state): (&Planner, &Renderer, Option<&State>),
+    (fleet, since): (&FleetKey, Timestamp),
+    health: Option<FleetHealth>,
+) -> Result<FleetPart, StateError> {
+    let held = state.map(|state| state.recorded_fleet(fleet)).transpose()?.unwrap_or_default();
+    let observed = &ObservedFleet { health, ..ObservedFleet::unknown(Reach::UnderWay { since }) };
+    let desired = renderer.fleet(fleet);
+    let (desired, recorded, observed) = (desired.as_ref(), Some(&held), Some(observed));
+    Ok(planner.fleet(&FleetInputs { fleet, desired, recorded, observed, dry_runs: None }))
+}
