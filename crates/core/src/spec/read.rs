@@ -31,7 +31,7 @@ pub fn read(snapshot: &Snapshot, previous: Option<&Documents>) -> Documents {
     let mut changed = Vec::new();
     let unchanged = snapshot.entries.iter().filter_map(|(path, entry)| {
         while known.next_if(|(its, _)| *its < path).is_some() {}
-        let file = known.next_if(|(its, _)| *its == path).filter(|(_, file)| is_of(file, entry));
+        let file = known.next_if(|(its, _)| *its == path).filter(|(path, file)| is_of(file, path, entry));
         if file.is_none() {
             changed.push((path, entry));
         }
@@ -41,10 +41,7 @@ pub fn read(snapshot: &Snapshot, previous: Option<&Documents>) -> Documents {
     files.extend(parallel::map(&changed, |(path, entry)| {
         let file = match entry {
             SnapshotEntry::File { bytes, digest } => read_file(path, bytes, digest),
-            SnapshotEntry::Unreadable { code, message, hint } => {
-                let problem = Problem::error(code, message).hint(hint);
-                unreadable(path, None, problem.at(Location::file((*path).clone()), ""))
-            }
+            SnapshotEntry::Unreadable { code, message, hint } => unread(path, (code, message, hint)),
         };
         ((*path).clone(), Arc::new(file))
     }));
@@ -62,8 +59,19 @@ pub fn read(snapshot: &Snapshot, previous: Option<&Documents>) -> Documents {
 }
 
 /// Whether a file was parsed from this entry.
-fn is_of(file: &ParsedFile, entry: &SnapshotEntry) -> bool {
-    matches!(entry, SnapshotEntry::File { digest, .. } if file.digest.as_ref() == Some(digest))
+fn is_of(file: &ParsedFile, path: &SpecPath, entry: &SnapshotEntry) -> bool {
+    match entry {
+        SnapshotEntry::File { digest, .. } => file.digest.as_ref() == Some(digest),
+        SnapshotEntry::Unreadable { code, message, hint } => {
+            file.digest.is_none() && file.problems == unread(path, (code, message, hint)).problems
+        }
+    }
+}
+
+/// A file whose bytes the source could not read.
+fn unread(path: &SpecPath, (code, message, hint): (&str, &str, &str)) -> ParsedFile {
+    let problem = Problem::error(code, message).hint(hint);
+    unreadable(path, None, problem.at(Location::file(path.clone()), ""))
 }
 
 impl Documents {

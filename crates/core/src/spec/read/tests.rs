@@ -271,6 +271,13 @@ fn what_the_source_could_not_read_is_unreadable() {
     let problem = documents.problems().next().unwrap();
     assert_eq!((problem.code.as_str(), problem.message.as_str()), ("unreadable-folder", "denied"));
     assert_eq!(documents.files.values().next().unwrap().unreadable[0].top_folder.as_deref(), Some("acme"));
+    let again = read(&snapshot, Some(&documents));
+    assert_eq!(again.differing(&documents).count(), 0, "it is the same as long as the reason is");
+    for entry in snapshot.entries.values_mut() {
+        let SnapshotEntry::Unreadable { message, .. } = entry else { continue };
+        *message = "broken".into();
+    }
+    assert_eq!(read(&snapshot, Some(&again)).differing(&again).count(), 1);
 }
 
 #[test]
