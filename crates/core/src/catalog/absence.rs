@@ -12,12 +12,13 @@ use crate::problem::Problem;
 
 /// Classifies every absence, and keeps the resources that may be missing by mistake.
 pub(super) fn classify(draft: &mut CatalogDraft) {
-    let (renamed, gone) = (renames(draft), suspicion::MissingClusters::from(draft));
     let recorded = draft.recorded;
-    for (key, record) in recorded.resources.iter() {
-        if !is_gone(draft, key) {
-            continue;
-        }
+    let absent: Vec<_> = recorded.resources.iter().filter(|(key, _)| is_gone(draft, key)).collect();
+    if absent.is_empty() {
+        return;
+    }
+    let (renamed, gone) = (renames(draft), suspicion::MissingClusters::from(draft));
+    for (key, record) in absent {
         let absence = match renamed.get(key) {
             Some(to) => Absence::Renamed { to: to.clone() },
             None => judge(draft, key, record, &gone),
