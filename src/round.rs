@@ -3,7 +3,7 @@
 
 mod approval;
 mod certificates;
-mod dry_run_cache;
+mod dry_runs;
 mod health;
 mod known;
 mod kubeconfigs;
@@ -331,9 +331,9 @@ impl Installation {
                 part = planner.checked_fleet(&site, facts.as_deref());
             }
             let ask = |target| match memory {
-                None => runtime.block_on(dry_run_cache::ask(target, &part, &checked.secrets)),
+                None => runtime.block_on(dry_runs::ask(target, &part, &checked.secrets)),
                 Some(RoundMemory { asked, .. }) => {
-                    runtime.block_on(asked.ask((fleet, target), &part, &checked.secrets, now))
+                    runtime.block_on(dry_runs::ask_anew(asked, (fleet, target), &part, &checked.secrets, now))
                 }
             };
             let part = match target.and_then(ask) {
@@ -388,6 +388,9 @@ impl Installation {
             parts.push(part);
             unknown.extend(of_nobody);
             health.insert(fleet.clone(), of_fleet);
+        }
+        if let Some(memory) = memory {
+            memory.forget_all_but(&fleets);
         }
         let (plan, looked) = (planner.finish(parts), looked.into_inner());
         Ok(PlannedFleets { plan, unknown, health, newer, support, records, looked })

@@ -1,14 +1,11 @@
 //! Dry runs of a fleet's part of a plan on its target, before the plan is shown.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
-
 use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::Secrets;
-use crate::names::{Digest, FleetKey};
-use crate::parallel::locked;
-use crate::plan::{AlikeDryRuns, DryRunRequests, DryRuns, FleetPart, Step};
+use crate::names::{Digest, FleetKey, ObjectKey};
+use crate::parallel::Memo;
+use crate::plan::{AlikeDryRuns, DryRunRequests, DryRuns, FleetPart, Step, Verb};
 use crate::secret;
 use crate::target::{ObjectWrite, Target};
 
@@ -16,55 +13,60 @@ use crate::target::{ObjectWrite, Target};
 /// out of sight.
 const HOLDS: SignedDuration = SignedDuration::from_secs(60);
 
-/// Caches dry runs in a running process, so that blocked changes don't cause one in every round.
-#[derive(Default)]
-pub(super) struct DryRunCache(Mutex<BTreeMap<FleetKey, DryRunAnswer>>);
+/// The answers in a running process, so that blocked changes don't cause a dry run in every round.
+pub(super) type DryRunAnswers = Memo<FleetKey, DryRunAnswer>;
 
-struct DryRunAnswer {
-    /// The digest of the request, and of the target's state at the time.
-    of: Digest,
+pub(super) struct DryRunAnswer {
+    of: Asked,
     at: Timestamp,
     runs: DryRuns,
 }
 
-impl DryRunCache {
-    /// Like [`ask`], with the cache.
-    pub(super) async fn ask(
-        &self,
-        (fleet, target): (&FleetKey, &Target),
-        part: &FleetPart,
-        secrets: &Secrets,
-        now: Timestamp,
-    ) -> Option<DryRuns> {
-        let of = target.revision().map(|revision| digest(part, revision));
-        let holds = |answer: &&DryRunAnswer| {
-            Some(&answer.of) == of.as_ref() && now.duration_since(answer.at).abs() < HOLDS
-        };
-        if let Some(answer) = self.lock().get(fleet).filter(holds) {
-            return Some(answer.runs.clone());
-        }
-        let runs = ask(target, part, secrets).await;
-        match of.zip(runs.clone()) {
-            Some((of, runs)) => drop(self.lock().insert(fleet.clone(), DryRunAnswer { of, at: now, runs })),
-            None => drop(self.lock().remove(fleet)),
-        }
-        runs
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<FleetKey, DryRunAnswer>> {
-        // Updates replace whole values, so a poisoned lock is safe to use.
-        locked(&self.0)
-    }
+/// Everything that an answer depends on, as far as it is known here.
+#[derive(PartialEq)]
+struct Asked {
+    /// The target's.
+    revision: u64,
+    steps: Vec<(Verb, ObjectKey, Option<String>, Option<Digest>)>,
+    foregone: DryRuns,
+    kinds: Vec<(String, String)>,
 }
 
-fn digest(part: &FleetPart, revision: u64) -> Digest {
-    let DryRunRequests { steps, alike, foregone, kinds } = part.dry_run_requests();
-    let steps = steps.iter().chain(&alike).map(|step| {
-        let after = step.after.as_ref().map(|manifest| manifest.digest());
-        (step.verb, &step.object, &step.uid, after)
-    });
-    let steps: Vec<_> = steps.collect();
-    Digest::of(format!("{revision} {steps:?} {foregone:?} {kinds:?}"))
+/// Like [`ask`], unless the same was asked shortly before.
+pub(super) async fn ask_anew(
+    known: &DryRunAnswers,
+    (fleet, target): (&FleetKey, &Target),
+    part: &FleetPart,
+    secrets: &Secrets,
+    now: Timestamp,
+) -> Option<DryRuns> {
+    let of = target.revision().map(|revision| Asked::by(part, revision));
+    if let Some(answer) = known.get(fleet)
+        && Some(&answer.of) == of.as_ref()
+        && now.duration_since(answer.at).abs() < HOLDS
+    {
+        return Some(answer.runs.clone());
+    }
+    let runs = ask(target, part, secrets).await;
+    known.put(fleet, of.zip(runs.clone()).map(|(of, runs)| DryRunAnswer { of, at: now, runs }));
+    runs
+}
+
+impl Asked {
+    fn by(part: &FleetPart, revision: u64) -> Self {
+        let DryRunRequests { steps, alike, foregone, kinds } = part.dry_run_requests();
+        let step = |step: &&Step| {
+            let after = step.after.as_ref().map(|manifest| manifest.digest());
+            (step.verb, step.object.clone(), step.uid.clone(), after)
+        };
+        let kinds = kinds.into_iter().map(|(version, kind)| (version.to_owned(), kind.to_owned()));
+        Self {
+            revision,
+            steps: steps.iter().chain(&alike).map(step).collect(),
+            foregone,
+            kinds: kinds.collect(),
+        }
+    }
 }
 
 /// Runs the changes of a fleet as dry runs; `None` if there are none, or if the target can't be asked.

@@ -1,7 +1,6 @@
 //! Health of fleets and clusters: observed, judged and remembered.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
@@ -13,7 +12,7 @@ use crate::catalog::{RecordedFleet, ResolvedTree};
 use crate::component::health::{AppliedCluster, ClusterObservation, PublicSide, applied_manifests};
 use crate::health::{self, FleetHealth, FleetMemories, FleetObservation};
 use crate::names::{FleetKey, ResourceKey};
-use crate::parallel::locked;
+use crate::parallel::Memo;
 use crate::plan::{ObservedFleet, Reach};
 use crate::spec::Reachability;
 use crate::state::{State, StateError};
@@ -55,38 +54,18 @@ pub enum ObservationError {
 }
 
 /// The last judgements, in a running process.
-#[derive(Default)]
-pub(super) struct JudgementCache(Mutex<BTreeMap<FleetKey, Arc<Last>>>);
+pub(super) type Judgements = Memo<FleetKey, Last>;
 
 /// Changes whenever another judgement would: the target's revision and that of the probes' findings.
 type Revision = (u64, u64);
 
-struct Last {
+pub(super) struct Last {
     /// `None` if changes could go unnoticed.
     revision: Option<Revision>,
     /// The result, without the observation.
     health: Health,
     /// When it was last stored in the state.
     kept: Timestamp,
-}
-
-impl JudgementCache {
-    fn last(&self, fleet: &FleetKey) -> Option<Arc<Last>> {
-        self.lock().get(fleet).map(Arc::clone)
-    }
-
-    fn put(&self, fleet: &FleetKey, last: Last) {
-        self.lock().insert(fleet.clone(), Arc::new(last));
-    }
-
-    pub(super) fn copy(&self) -> JudgementCache {
-        JudgementCache(Mutex::new(self.lock().clone()))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<FleetKey, Arc<Last>>> {
-        // Updates replace whole values, so a poisoned lock is safe to use.
-        locked(&self.0)
-    }
 }
 
 impl Last {
@@ -157,7 +136,7 @@ pub(super) struct HealthContext<'a> {
     pub checked: &'a ResolvedTree,
     pub state: Option<&'a State>,
     /// `None` if judgements are remembered only in the state.
-    pub judged: Option<&'a JudgementCache>,
+    pub judged: Option<&'a Judgements>,
     /// `None` where nothing is probed.
     pub reachability: Option<&'a ReachabilityTable>,
     /// Whether new judgements are stored in the state.
@@ -169,7 +148,7 @@ pub(super) struct HealthContext<'a> {
 impl HealthContext<'_> {
     /// The last judgement of a fleet that isn't observed now.
     pub(super) fn last(&self, fleet: &FleetKey) -> Health {
-        let last = self.judged.and_then(|judged| judged.last(fleet));
+        let last = self.judged.and_then(|judged| judged.get(fleet));
         last.map(|last| Health { again: None, ..last.health.clone() }).unwrap_or_default()
     }
 }
@@ -187,7 +166,7 @@ impl FleetJudge<'_> {
             return Ok(Health::default());
         }
         let wanted = self.wanted(held, site.as_ref().map(|(_, observed)| &**observed));
-        let last = self.context.judged.and_then(|judged| judged.last(self.fleet));
+        let last = self.context.judged.and_then(|judged| judged.get(self.fleet));
         let before = self.remembered(&wanted, last.as_deref())?;
         let unjudged = |wanted, memory| Health { memory, wanted, ..Health::default() };
         let Some((target, observed)) = site.filter(|(_, observed)| self.is_judged(observed)) else {
@@ -210,7 +189,7 @@ impl FleetJudge<'_> {
         if let Target::Directory(_) = target {
             return Some(Health::default());
         }
-        let Some(last) = self.context.judged.and_then(|judged| judged.last(self.fleet)) else {
+        let Some(last) = self.context.judged.and_then(|judged| judged.get(self.fleet)) else {
             return Some(Health::default());
         };
         let Health { wanted, memory, .. } = &last.health;
@@ -253,7 +232,7 @@ impl FleetJudge<'_> {
         let health = Health { judged: Some(judged), memory, wanted: wanted.clone(), seen: None, again };
         let kept = self.keep(&health, last);
         if let Some(judged) = self.context.judged {
-            judged.put(self.fleet, Last { revision, health: health.clone(), kept });
+            judged.put(self.fleet, Some(Last { revision, health: health.clone(), kept }));
         }
         Ok(Some(Health { seen: Some(seen), ..health }))
     }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::dry_run_cache::DryRunCache;
-use super::health::JudgementCache;
+use super::dry_runs::DryRunAnswers;
+use super::health::Judgements;
 use super::{ReachabilityTable, Round, UnderWay};
 use crate::catalog::{Catalog, Recorded, ResolvedSecret, ResolvedTree, Resource};
 use crate::execute::ExecutionReport;
@@ -41,14 +41,14 @@ const MISSING: SignedDuration = SignedDuration::from_mins(10);
 pub struct RoundMemory {
     /// The fleets that match their specs, and the connections to clusters.
     pub(super) targets: target::TargetMemory,
-    pub(super) judged: JudgementCache,
+    pub(super) judged: Judgements,
     /// The resources and fleets that the last plan left as they are.
     pub(super) plans: PlanMemory,
     /// The last tree, after which the next one is resolved.
     tree: Mutex<Option<Arc<ResolvedTree>>>,
     /// The findings of probes. Copies share it.
     pub reachability: Arc<ReachabilityTable>,
-    pub(super) asked: DryRunCache,
+    pub(super) asked: DryRunAnswers,
     /// How long a resource must be missing from the specs before it counts as removed.
     absence: Duration,
     /// Whether plans made with it won't be carried out.
@@ -134,6 +134,14 @@ impl RoundMemory {
 
     pub(super) fn keep_tree(&self, tree: &Arc<ResolvedTree>) {
         *locked(&self.tree) = Some(Arc::clone(tree));
+    }
+
+    /// Forgets what is known of fleets that no longer exist.
+    pub(super) fn forget_all_but(&self, fleets: &[FleetKey]) {
+        let is_there = |fleet: &FleetKey| fleets.binary_search(fleet).is_ok();
+        self.targets.retain(is_there);
+        self.judged.retain(is_there);
+        self.asked.retain(is_there);
     }
 
     pub(super) fn goes_on(&self) {

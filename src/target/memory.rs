@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use super::kubernetes::KeptConnection;
 use super::{Target, TargetView, Targets};
 use crate::names::FleetKey;
-use crate::parallel::locked;
+use crate::parallel::{Memo, locked};
 use crate::plan::UnchangedFleet;
 use crate::render::RenderInputs;
 
@@ -20,7 +20,7 @@ use crate::render::RenderInputs;
 /// It saves rendering, reading and comparing, and never changes a plan: without it, every fleet is observed.
 #[derive(Default)]
 pub struct TargetMemory {
-    fleets: Mutex<BTreeMap<FleetKey, Arc<Remembered>>>,
+    fleets: Memo<FleetKey, Remembered>,
     kept: Mutex<BTreeMap<FleetKey, KeptConnection>>,
     changed: Arc<Notify>,
     /// Whether connections belong to another memory.
@@ -49,10 +49,9 @@ impl TargetMemory {
     /// Copies the cache. The copy uses the original's connections: it opens none, and its [`Self::changed`]
     /// is not notified.
     pub fn copy(&self) -> TargetMemory {
-        let fleets = locked(&self.fleets).clone();
         let kept = locked(&self.kept).clone();
         TargetMemory {
-            fleets: Mutex::new(fleets),
+            fleets: self.fleets.copy(),
             kept: Mutex::new(kept),
             is_copy: true,
             ..TargetMemory::default()
@@ -111,7 +110,7 @@ impl TargetMemory {
         basis: &FleetBasis,
         now: SystemTime,
     ) -> Option<Arc<UnchangedFleet>> {
-        let remembered = self.remembered(fleet)?;
+        let remembered = self.fleets.get(fleet)?;
         let (known, quiet) = remembered.unchanged.as_ref()?;
         let is_known = !quiet.lacks_something() || target.knows_facts();
         let is_trusted = self.trusts_folders.load(Ordering::Relaxed);
@@ -121,11 +120,7 @@ impl TargetMemory {
 
     /// What the last look at a fleet found, whether or not it still holds.
     pub fn last_view(&self, fleet: &FleetKey) -> Option<TargetView> {
-        self.remembered(fleet).map(|remembered| remembered.view.clone())
-    }
-
-    fn remembered(&self, fleet: &FleetKey) -> Option<Arc<Remembered>> {
-        locked(&self.fleets).get(fleet).map(Arc::clone)
+        self.fleets.get(fleet).map(|remembered| remembered.view.clone())
     }
 
     /// Keeps what a look found, and what was planned from it if the fleet was in its desired state.
@@ -137,12 +132,12 @@ impl TargetMemory {
         found: Option<&Arc<UnchangedFleet>>,
     ) {
         let unchanged = found.map(|quiet| (basis, Arc::clone(quiet)));
-        let remembered = view.map(|view| Arc::new(Remembered { view, unchanged }));
-        let mut fleets = locked(&self.fleets);
-        match remembered {
-            Some(remembered) => drop(fleets.insert(fleet.clone(), remembered)),
-            None => drop(fleets.remove(fleet)),
-        }
+        self.fleets.put(fleet, view.map(|view| Remembered { view, unchanged }));
+    }
+
+    /// Forgets what looks at other fleets found.
+    pub fn retain(&self, is_kept: impl Fn(&FleetKey) -> bool) {
+        self.fleets.retain(is_kept);
     }
 
     /// Drops the cached preflight facts of a fleet, after a step there was carried out or failed.

@@ -1,11 +1,14 @@
 //! Parallel work with results that don't depend on the number of processors, and locks.
 
 pub mod fair_queue;
+mod memo;
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
+
+pub use memo::Memo;
 
 /// Maps every item on several threads. The results are in the order of the items.
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
