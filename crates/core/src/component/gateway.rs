@@ -69,7 +69,9 @@ pub fn key() -> ObjectKey {
 
 /// Whether a Gateway object asks for a private load balancer.
 fn is_private(gateway: &Json) -> bool {
-    gateway.value().pointer("/spec/infrastructure/annotations").is_some_and(load_balancers::is_private)
+    gateway
+        .at("/spec/infrastructure/annotations")
+        .is_some_and(|annotations| load_balancers::is_private(&annotations))
 }
 
 /// The domain under which it is reached, by listener.

@@ -130,7 +130,7 @@ pub fn images_of_pod(pod: &Value) -> BTreeSet<String> {
 
 /// The images of the pods that an object has a template of.
 pub fn images_of_template(object: &Json) -> BTreeSet<String> {
-    object.value().pointer("/spec/template/spec").map(images_of_pod).unwrap_or_default()
+    object.at("/spec/template/spec").as_ref().map(images_of_pod).unwrap_or_default()
 }
 
 impl Manifest {

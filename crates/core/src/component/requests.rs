@@ -13,9 +13,10 @@ pub fn amount(value: &Value) -> Option<f64> {
     amount.filter(|amount| *amount >= 0.0)
 }
 
-pub fn requested(container: &Value) -> Resources {
+/// The requests in the `resources` of a container.
+pub fn requested(resources: &Value) -> Resources {
     let requested = |name: &str, unit: f64| {
-        let value = container.pointer("/resources/requests")?.get(name)?;
+        let value = resources.get("requests")?.get(name)?;
         // The values are whole millicores and MiB, far below the limits of exact floating-point integers.
         Some((amount(value)? * unit).round() as u64)
     };
@@ -25,13 +26,17 @@ pub fn requested(container: &Value) -> Resources {
     }
 }
 
+fn of_container(container: &Value) -> Resources {
+    requested(&container["resources"])
+}
+
 /// Counts like the scheduler: the sum of the containers, but at least the largest init container.
 pub fn requested_by_pod(spec: &Value) -> Resources {
     let containers = |list: &str| spec.get(list).and_then(Value::as_array).into_iter().flatten();
     let is_sidecar = |container: &&Value| container["restartPolicy"] == "Always";
     let running = containers("containers").chain(containers("initContainers").filter(is_sidecar));
-    let running = running.map(requested).fold(Resources::default(), Resources::plus);
-    let before = containers("initContainers").filter(|it| !is_sidecar(it)).map(requested);
+    let running = running.map(of_container).fold(Resources::default(), Resources::plus);
+    let before = containers("initContainers").filter(|it| !is_sidecar(it)).map(of_container);
     // A pod may request more for itself than its containers do.
-    before.chain([requested(spec)]).fold(running, Resources::max)
+    before.chain([of_container(spec)]).fold(running, Resources::max)
 }

@@ -1,9 +1,11 @@
 use std::borrow::Cow;
 use std::fmt;
+use std::iter::Skip;
+use std::str::Split;
 use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
@@ -20,6 +22,13 @@ impl Json {
     pub fn value(&self) -> Value {
         // The text was written from a value, so there is no error to pass on.
         serde_json::from_str(&self.0).unwrap_or_default()
+    }
+
+    /// The value at a JSON pointer that goes by keys alone, as [`Value::pointer`] finds it. What is beside the way is
+    /// skipped, which takes a fraction of the time.
+    pub fn at(&self, pointer: &str) -> Option<Value> {
+        let mut deserializer = serde_json::Deserializer::from_str(&self.0);
+        Way(pointer.split('/').skip(1)).deserialize(&mut deserializer).ok().flatten()
     }
 
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
@@ -52,6 +61,46 @@ impl Json {
     /// negatives.
     pub fn may_have(&self, key: &str) -> bool {
         self.0.contains(&format!("\"{key}\":"))
+    }
+}
+
+/// The keys of a pointer that are left. What isn't an object ends in an error.
+struct Way<'p>(Skip<Split<'p, char>>);
+
+impl<'de> DeserializeSeed<'de> for Way<'_> {
+    type Value = Option<Value>;
+
+    fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<Self::Value, D::Error> {
+        match self.0.next() {
+            Some(key) => deserializer.deserialize_map(Step { key, rest: self }),
+            None => Value::deserialize(deserializer).map(Some),
+        }
+    }
+}
+
+struct Step<'p> {
+    key: &'p str,
+    rest: Way<'p>,
+}
+
+impl<'de> Visitor<'de> for Step<'_> {
+    type Value = Option<Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
+        let Self { key, rest } = self;
+        while let Some(its) = object.next_key::<Cow<'_, str>>()? {
+            if its == key {
+                let found = object.next_value_seed(rest)?;
+                while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                return Ok(found);
+            }
+            object.next_value::<IgnoredAny>()?;
+        }
+        Ok(None)
     }
 }
 
@@ -111,6 +160,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_pointer_finds_the_same_as_in_the_value() {
+        let value =
+            json!({"a": {"b": {"c": [1, {"d": 2}], "\"q": null}, "e": "text"}, "aa": 3, "b": {"c": 4}});
+        let json = Json::from(&value);
+        for pointer in [
+            "", "/a", "/a/b", "/a/b/c", "/a/b/\"q", "/a/e", "/a/e/f", "/aa", "/b/c", "/b/c/d", "/c",
+            "/a/b/x", "/",
+        ] {
+            assert_eq!(json.at(pointer).as_ref(), value.pointer(pointer), "{pointer}");
+        }
+    }
 
     #[test]
     fn a_value_comes_back_as_it_was_and_looks_like_one() {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::component;
 use crate::component::Size;
 use crate::config::{Amount, PriceTable};
-use crate::names::{Json, Kind, ResourceKey};
+use crate::names::{Json, Kind, ObjectKey, ResourceKey};
 use crate::plan::cost::{CostChange, a_month};
 use crate::plan::model::site::FleetInputs;
 use crate::plan::model::{AddressChange, SizeChange, Sizes};
@@ -30,17 +30,24 @@ pub(super) fn of(
     let is_resized = |before: Size, after: Size| {
         before.of_pods() != after.of_pods() || prices.is_some() && before != after
     };
+    let mut known = KnownSizes::new();
     let resized = once.filter_map(|change| {
         let steps = || change.steps.iter();
         let before = steps().filter_map(|step| size(step, step.before.as_ref())).sum();
-        let after = steps().filter_map(|step| size(step, step.after.as_ref().map(|it| &it.body))).sum();
+        let after = steps().filter_map(|step| {
+            let body = step.after.as_ref().map(|it| &it.body)?;
+            let after = size(step, Some(body))?;
+            known.insert(&step.object, (body, after));
+            Some(after)
+        });
+        let after = after.sum();
         is_resized(before, after).then_some((change, SizeChange { before, after, cost: None }))
     });
     let resized: Vec<(&Change, SizeChange)> = resized.collect();
     if resized.is_empty() {
         return None;
     }
-    let mut desired = by_owner(site);
+    let mut desired = by_owner(site, &known);
     // A deleted resource may still be rendered, and one that stays without a spec may not be.
     for change in staying {
         let there = || change.steps.iter().filter_map(|step| size(step, step.before.as_ref())).sum();
@@ -98,11 +105,15 @@ pub(super) fn of(
     Some(Sizes { fleet, clusters, addresses, room })
 }
 
-fn by_owner<'a>(site: &FleetInputs<'a>) -> BTreeMap<&'a ResourceKey, Size> {
+/// The sizes of bodies, which have to be parsed for them.
+type KnownSizes<'a> = BTreeMap<&'a ObjectKey, (&'a Json, Size)>;
+
+fn by_owner<'a>(site: &FleetInputs<'a>, known: &KnownSizes) -> BTreeMap<&'a ResourceKey, Size> {
     let mut sizes: BTreeMap<&ResourceKey, Size> = BTreeMap::new();
     let objects = site.desired.into_iter().flat_map(|objects| objects.values());
     for object in objects.filter(|object| object.owner.kind == Kind::Cluster) {
-        let size = (object.facts().size)(&object.body);
+        let known = known.get(&object.key).filter(|(body, _)| **body == object.body);
+        let size = known.map_or_else(|| (object.facts().size)(&object.body), |(_, size)| *size);
         if size != Size::default() {
             let sum = sizes.entry(&object.owner).or_default();
             *sum = sum.plus(size);

@@ -31,7 +31,7 @@ pub static OBJECTS: &[ObjectFacts] = &[
         disks,
         deletes_disks: Some(deletes_disks),
         former_disk_class,
-        images: |pool| pool.value().pointer("/spec/template/pod").map(images_of_pod).unwrap_or_default(),
+        images: |pool| pool.at("/spec/template/pod").as_ref().map(images_of_pod).unwrap_or_default(),
         mounts_image,
         ..custom(NODE_POOL.kind)
     },
@@ -55,6 +55,7 @@ pub struct Nodes {
     pub replicas: u64,
     pub roles: Vec<String>,
     storage: Storage,
+    resources: Value,
 }
 
 #[derive(Default, Deserialize)]
@@ -81,8 +82,8 @@ const OPERATORS: [&str; 4] = [
 ];
 
 fn of_pool(pool: &Json) -> Size {
-    let Nodes { replicas, roles, storage } = pool.read::<PoolSize>().unwrap_or_default().spec;
-    let node = pool.value().pointer("/spec").map(requested).unwrap_or_default();
+    let Nodes { replicas, roles, storage, resources } = pool.read::<PoolSize>().unwrap_or_default().spec;
+    let node = requested(&resources);
     let each = |amount: u64| replicas.saturating_mul(amount);
     let disk: f64 = storage.volumes.iter().filter_map(|volume| amount(&volume.size)).sum();
     let is_broker = roles.iter().any(|role| role == "broker");
@@ -100,12 +101,12 @@ fn of_pool(pool: &Json) -> Size {
 }
 
 fn of_kafka(kafka: &Json) -> Size {
-    let kafka = kafka.value();
-    let operators = OPERATORS.iter().filter_map(|part| kafka.pointer(part));
-    let operators: Size = operators.map(|part| Size::from(requested(part))).sum();
-    let listeners = kafka.pointer("/spec/kafka/listeners").and_then(Value::as_array).into_iter().flatten();
+    let operators = OPERATORS.iter().filter_map(|part| kafka.at(&format!("{part}/resources")));
+    let operators: Size = operators.map(|resources| Size::from(requested(&resources))).sum();
+    let listeners = kafka.at("/spec/kafka/listeners");
+    let listeners = listeners.as_ref().and_then(Value::as_array).into_iter().flatten();
     let balanced = listeners.filter(|listener| listener["type"] == "loadbalancer").count() as u64;
-    let pods = PODS.iter().filter(|part| kafka.pointer(part).is_some()).count() as u64;
+    let pods = PODS.iter().filter(|part| kafka.at(part).is_some()).count() as u64;
     Size { balanced_listeners: balanced, pods, ..operators }
 }
 
@@ -131,8 +132,7 @@ fn placement(pool: &Json) -> PlacementNeeds {
         #[serde(default)]
         value: Option<String>,
     }
-    let body = pool.value();
-    let pod = body.pointer("/spec/template/pod").and_then(|pod| Pod::deserialize(pod).ok());
+    let pod = pool.at("/spec/template/pod").and_then(|pod| Pod::deserialize(pod).ok());
     let Some(Pod { spread, tolerations }) = pod else { return PlacementNeeds::default() };
     let over_zones = spread.iter().find(|spread| spread.topology_key == ZONE);
     let reserved = tolerations.into_iter().flatten().find(|toleration| toleration.key == DEDICATED);
@@ -161,11 +161,10 @@ fn disks(pool: &Json) -> Vec<Disk> {
 
 /// Whether the disks of a node pool are deleted with it.
 fn deletes_disks(pool: &Json) -> bool {
-    let body = pool.value();
     let claims = |storage: &Value| storage.get("deleteClaim") == Some(&Value::Bool(true));
-    body.pointer("/spec/storage").is_some_and(|storage| {
+    pool.at("/spec/storage").is_some_and(|storage| {
         let volumes = storage.get("volumes").and_then(Value::as_array);
-        claims(storage) || volumes.is_some_and(|volumes| volumes.iter().any(claims))
+        claims(&storage) || volumes.is_some_and(|volumes| volumes.iter().any(claims))
     })
 }
 
@@ -176,18 +175,18 @@ fn former_disk_class(before: &Json, after: &Json) -> Option<Option<String>> {
     of_class.find(|it| it.pointer.ends_with("/class")).map(|it| it.before.as_str().map(str::to_owned))
 }
 
+const REMOTE_STORAGE: &str = "/spec/kafka/tieredStorage/remoteStorageManager/config";
+
 /// The place where brokers look for the data that they moved to a bucket.
 fn remote_data(kafka: &Json) -> Option<Map<String, Value>> {
-    let config = kafka.value().pointer("/spec/kafka/tieredStorage/remoteStorageManager/config").cloned()?;
-    let mut config = config.as_object()?.clone();
+    let Value::Object(mut config) = kafka.at(REMOTE_STORAGE)? else { return None };
     config.retain(|option, _| option.starts_with("storage.") || option == "key.prefix");
     Some(config)
 }
 
 /// Describes the data that a Kafka with tiered storage moved to a bucket, which Streamfleet never deletes.
 fn left_in_bucket(kafka: &Json) -> Option<String> {
-    let kafka = kafka.value();
-    let config = kafka.pointer("/spec/kafka/tieredStorage/remoteStorageManager/config")?;
+    let config = kafka.at(REMOTE_STORAGE)?;
     let text = |option: &str| config.get(option).and_then(Value::as_str);
     let (bucket, prefix) = (text("storage.s3.bucket.name")?, text("key.prefix").unwrap_or_default());
     Some(format!(
@@ -197,7 +196,7 @@ fn left_in_bucket(kafka: &Json) -> Option<String> {
 }
 
 fn mounts_image(pool: &Json) -> bool {
-    let volumes = pool.value().pointer("/spec/template/pod/volumes").cloned().unwrap_or_default();
+    let volumes = pool.at("/spec/template/pod/volumes").unwrap_or_default();
     volumes.as_array().is_some_and(|volumes| volumes.iter().any(|volume| volume.get("image").is_some()))
 }
 
@@ -219,8 +218,8 @@ fn version(kafka: &Json) -> Option<String> {
 
 /// Returns the bootstrap host by listener name; empty if there is none.
 fn hosts(kafka: &Json) -> BTreeMap<String, String> {
-    let body = kafka.value();
-    let listeners = body.pointer("/spec/kafka/listeners").and_then(Value::as_array).into_iter().flatten();
+    let listeners = kafka.at("/spec/kafka/listeners");
+    let listeners = listeners.as_ref().and_then(Value::as_array).into_iter().flatten();
     let host = |listener: &Value| {
         let bootstrap = listener.pointer("/configuration/bootstrap")?;
         let host = bootstrap.get("host").or_else(|| bootstrap.pointer("/alternativeNames/0"))?;

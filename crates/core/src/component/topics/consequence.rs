@@ -87,7 +87,7 @@ fn created(objects: &[&Manifest]) -> Option<String> {
         objects.iter().find(|it| it.owner.kind == kind && it.key.kind == object).copied()
     };
     if let Some(topic) = of(Kind::Topic, TOPIC.kind) {
-        let made = match topic.body.value().pointer("/spec/partitions").and_then(Value::as_u64) {
+        let made = match topic.body.at("/spec/partitions").as_ref().and_then(Value::as_u64) {
             Some(partitions) => format!("makes a topic of {}", count(partitions, "partition")),
             None => "makes a topic".to_owned(),
         };

@@ -311,7 +311,7 @@ fn needs_approval(
 /// Whether a Gateway changes to another implementation, which cuts off clients in whatever order it is done.
 /// Undoing a manual change of the class doesn't count: the spec already has it.
 pub(in crate::plan) fn changes_gateway_class(cause: &Cause, steps: &[Step]) -> bool {
-    let class = |gateway: &Json| gateway.value().pointer("/spec/gatewayClassName").cloned();
+    let class = |gateway: &Json| gateway.at("/spec/gatewayClassName");
     let changes = |step: &Step| {
         let (before, after) = (step.before.as_ref(), step.after.as_ref());
         before.zip(after).is_some_and(|(before, after)| class(before) != class(&after.body))
@@ -335,7 +335,7 @@ pub(in crate::plan) fn moves_tiered_storage(cause: &Cause, steps: &[Step]) -> bo
 
 /// Whether the software itself requests another load balancer for a Gateway that clusters share.
 pub(in crate::plan) fn changes_gateway_infrastructure(cause: &Cause, steps: &[Step]) -> bool {
-    let balancer = |gateway: &Json| gateway.value().pointer("/spec/infrastructure").cloned();
+    let balancer = |gateway: &Json| gateway.at("/spec/infrastructure");
     let changes = |step: &Step| {
         let (before, after) = (step.before.as_ref(), step.after.as_ref());
         before.zip(after).is_some_and(|(before, after)| balancer(before) != balancer(&after.body))

@@ -32,7 +32,7 @@ fn disks(change: &ObjectChange, _: Option<&Difference>) -> String {
 fn operators(change: &ObjectChange, _: Option<&Difference>) -> String {
     let has_topics = |kafka: Option<&Json>| {
         kafka.is_some_and(|kafka| {
-            let topics = kafka.value().pointer("/spec/entityOperator/topicOperator").cloned();
+            let topics = kafka.at("/spec/entityOperator/topicOperator");
             topics.is_some_and(|topics| !topics.is_null())
         })
     };
