@@ -1,6 +1,6 @@
 //! Looks at a fleet's folder. What a look found is kept, so that the next one reads only what changed since.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -39,18 +39,18 @@ impl PathContent {
     }
 }
 
-/// The files and folders of ours as a look found them. Paths are relative to the output folder, and text:
-/// comparing them by their parts takes longer.
+/// The files and folders of ours as a look found them. Paths are relative to the output folder. They are text, and in
+/// no order: they have long beginnings in common, so comparing them takes longer than hashing them.
 pub struct FolderView {
     target: DirectoryTarget,
-    pub(super) files: BTreeMap<String, SeenFile>,
+    pub(super) files: HashMap<String, SeenFile>,
     /// The folders, and files that the look had no need to read.
-    others: BTreeMap<String, FileStamp>,
+    others: HashMap<String, FileStamp>,
     /// Whether each path of the inventory was there.
     is_whole: bool,
     /// The files that were so young when they were read that a later change may not show in their metadata. They
     /// are read again until they are older.
-    unsettled: Mutex<BTreeSet<String>>,
+    unsettled: Mutex<HashSet<String>>,
 }
 
 pub(super) struct SeenFile {
@@ -74,8 +74,8 @@ pub struct FolderLook<'t> {
     target: &'t DirectoryTarget,
     last: Option<Arc<FolderView>>,
     now: SystemTime,
-    files: BTreeMap<String, SeenFile>,
-    folders: BTreeMap<String, FileStamp>,
+    files: HashMap<String, SeenFile>,
+    folders: HashMap<String, FileStamp>,
 }
 
 impl FileStamp {
@@ -108,7 +108,7 @@ impl<'t> FolderLook<'t> {
         now: SystemTime,
     ) -> Self {
         let last = last.filter(|last| last.is_of(target));
-        Self { target, last, now, files: BTreeMap::new(), folders: BTreeMap::new() }
+        Self { target, last, now, files: HashMap::new(), folders: HashMap::new() }
     }
 
     /// A look that reads everything and of which nothing is kept.

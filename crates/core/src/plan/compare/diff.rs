@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::catalog::RecordedObject;
 use crate::component::{self, Manifest};
@@ -10,14 +10,23 @@ use crate::spec::InfraType;
 
 pub(in crate::plan) struct TargetContents<'a> {
     pub reach: Reach,
-    /// The objects that we made, by the state and by the target's own inventory, which takes precedence.
-    inventory: BTreeMap<Identity<'a>, (&'a ObjectKey, &'a RecordedObject)>,
-    /// The existing objects; `None` if the target could not be observed.
-    objects: Option<BTreeMap<Identity<'a>, &'a ObservedObject>>,
+    // Names have long beginnings in common, so comparing them would take longer than hashing them.
+    objects: HashMap<Identity<'a>, KnownObject<'a>>,
+    is_observed: bool,
+    /// Whether anything is in the target's own inventory.
+    has_inventory: bool,
+}
+
+#[derive(Default)]
+struct KnownObject<'a> {
+    /// Set if we made it, by the state and by the target's own inventory, which takes precedence.
+    made: Option<(&'a ObjectKey, &'a RecordedObject)>,
     /// The state's memory alone, for manifests that the target's inventory may lack.
-    remembered: BTreeMap<Identity<'a>, &'a RecordedObject>,
-    /// The objects in the target's own inventory; empty if it has none.
-    named: BTreeSet<Identity<'a>>,
+    remembered: Option<&'a RecordedObject>,
+    /// Whether the target's own inventory has it.
+    is_named: bool,
+    /// Set if it exists, as far as the target was observed.
+    there: Option<&'a ObservedObject>,
 }
 
 #[derive(Clone)]
@@ -73,11 +82,15 @@ impl Differences {
 impl<'a> TargetContents<'a> {
     pub fn of(site: &FleetInputs<'a>, infra_type: Option<InfraType>) -> Self {
         let FleetInputs { recorded, observed, .. } = *site;
-        let objects = recorded.map(|target| &target.objects).into_iter().flatten();
-        let remembered: BTreeMap<_, _> =
-            objects.clone().map(|(key, object)| (identity(key), object)).collect();
-        let known = objects.chain(observed.map(|target| &target.inventory).into_iter().flatten());
-        let inventory = known.map(|(key, object)| (identity(key), (key, object))).collect();
+        let mut objects: HashMap<Identity, KnownObject> = HashMap::new();
+        for (key, object) in recorded.map(|target| &target.objects).into_iter().flatten() {
+            let known = objects.entry(identity(key)).or_default();
+            (known.made, known.remembered) = (Some((key, object)), Some(object));
+        }
+        for (key, object) in observed.map(|target| &target.inventory).into_iter().flatten() {
+            let known = objects.entry(identity(key)).or_default();
+            (known.made, known.is_named) = (Some((key, object)), true);
+        }
         let reach = observed.map_or_else(
             || Reach::Unreachable {
                 reason: never_looked_at(infra_type).to_owned(),
@@ -89,16 +102,32 @@ impl<'a> TargetContents<'a> {
             },
             |target| target.reach.clone(),
         );
-        let objects = observed.filter(|_| reach == Reach::Reached).map(|target| {
-            target.objects.iter().map(|(key, object)| (identity(key), object)).collect::<BTreeMap<_, _>>()
-        });
-        let named = observed.map(|target| target.inventory.keys().map(identity).collect());
-        Self { reach, inventory, objects, remembered, named: named.unwrap_or_default() }
+        let there = observed.filter(|_| reach == Reach::Reached);
+        for (key, object) in there.map(|target| &target.objects).into_iter().flatten() {
+            objects.entry(identity(key)).or_default().there = Some(object);
+        }
+        let has_inventory = observed.is_some_and(|target| !target.inventory.is_empty());
+        Self { reach, objects, is_observed: there.is_some(), has_inventory }
     }
 
-    fn applied(&self, id: &Identity, known: &'a RecordedObject) -> Option<&'a Json> {
-        let remembered = || self.remembered.get(id).filter(|object| object.applied == known.applied);
-        known.manifest.as_ref().or_else(|| remembered()?.manifest.as_ref())
+    /// The objects that we made, in the order of their identities.
+    fn made(
+        &self,
+        is_meant: impl Fn(&Identity, &KnownObject, &RecordedObject) -> bool,
+    ) -> Vec<(&'a ObjectKey, &'a RecordedObject, &KnownObject<'a>)> {
+        let made = self.objects.iter().filter_map(|(id, known)| Some((id, known.made?, known)));
+        let mut made: Vec<_> = made.filter(|(id, (_, object), known)| is_meant(id, known, object)).collect();
+        made.sort_unstable_by_key(|(id, ..)| **id);
+        made.into_iter().map(|(_, (key, object), known)| (key, object, known)).collect()
+    }
+}
+
+impl<'a> KnownObject<'a> {
+    /// The manifest that was last applied.
+    fn applied(&self) -> Option<&'a Json> {
+        let (_, made) = self.made?;
+        let remembered = || self.remembered.filter(|object| object.applied == made.applied);
+        made.manifest.as_ref().or_else(|| remembered()?.manifest.as_ref())
     }
 }
 
@@ -115,7 +144,7 @@ pub(in crate::plan) fn differences<'a>(
     adopts: impl Fn(&ResourceKey) -> bool,
 ) -> BTreeMap<ResourceKey, Differences> {
     let mut all: BTreeMap<ResourceKey, Differences> = BTreeMap::new();
-    let mut wanted = BTreeSet::new();
+    let mut wanted = HashSet::new();
     for manifest in desired {
         wanted.insert(identity(&manifest.key));
         match compare(manifest, target) {
@@ -151,11 +180,11 @@ pub(in crate::plan) fn differences<'a>(
             }
         }
     }
-    for (id, (key, known)) in target.inventory.iter().filter(|(id, _)| !wanted.contains(*id)) {
-        let entry = all.entry(known.owner.clone()).or_default();
-        match target.objects.as_ref().map(|objects| objects.get(id)) {
-            Some(Some(there)) if !there.ours => entry.foreign.push((*key).clone()),
-            there => entry.found.push(left_over(target, id, key, known, there.map(Option::<&&_>::copied))),
+    for (key, made, known) in target.made(|id, _, _| !wanted.contains(id)) {
+        let entry = all.entry(made.owner.clone()).or_default();
+        match known.there {
+            Some(there) if !there.ours => entry.foreign.push(key.clone()),
+            _ => entry.found.push(left_over(key, made, known, target.is_observed)),
         }
     }
     all
@@ -176,24 +205,25 @@ pub(in crate::plan) fn drifted(
     of: impl Fn(&ResourceKey) -> bool,
 ) -> BTreeMap<ResourceKey, Drifted> {
     let mut all: BTreeMap<ResourceKey, Drifted> = BTreeMap::new();
-    let Some(objects) = &target.objects else { return all };
-    // An object without a UID was only intended. One that the target's inventory no longer names was deleted
-    // by us, though a run that was killed then may have left its record.
-    let is_named = |id: &Identity| target.named.is_empty() || target.named.contains(id);
-    let made = target.inventory.iter().filter(|(id, _)| is_named(id));
-    let made = made.filter(|(_, (_, known))| known.uid.is_some() && of(&known.owner));
-    for (id, (key, known)) in made {
-        if objects.get(id).is_some_and(|there| !there.ours || there.unchanged) {
-            continue;
-        }
-        let entry = all.entry(known.owner.clone()).or_default();
-        let is_it = |manifest: &&Manifest| manifest.digest() == known.applied;
-        let rendered = || desired?.get(*key).filter(is_it).map(|manifest| &manifest.body);
-        let Some(body) = target.applied(id, known).or_else(rendered).cloned() else {
-            entry.unknown.push((*key).clone());
+    if !target.is_observed {
+        return all;
+    }
+    let differs = |known: &KnownObject| !known.there.is_some_and(|there| !there.ours || there.unchanged);
+    let made = target.made(|_, known, made| {
+        // An object without a UID was only intended. One that the target's inventory no longer names was
+        // deleted by us, though a run that was killed then may have left its record.
+        let is_named = !target.has_inventory || known.is_named;
+        is_named && made.uid.is_some() && of(&made.owner) && differs(known)
+    });
+    for (key, made, known) in made {
+        let entry = all.entry(made.owner.clone()).or_default();
+        let is_it = |manifest: &&Manifest| manifest.digest() == made.applied;
+        let rendered = || desired?.get(key).filter(is_it).map(|manifest| &manifest.body);
+        let Some(body) = known.applied().or_else(rendered).cloned() else {
+            entry.unknown.push(key.clone());
             continue;
         };
-        let (key, owner, stage) = ((*key).clone(), known.owner.clone(), component::facts(&key.kind).stage);
+        let (key, owner, stage) = (key.clone(), made.owner.clone(), component::facts(&key.kind).stage);
         if let Comparison::Differs(found) = compare(&Manifest { key, owner, stage, body }, target) {
             entry.found.extend(Some(*found).filter(|found| found.drift.is_some()));
         }
@@ -211,21 +241,22 @@ enum Comparison<'a> {
 }
 
 fn compare<'a>(manifest: &Manifest, target: &TargetContents<'a>) -> Comparison<'a> {
-    let id = identity(&manifest.key);
-    let known = target.inventory.get(&id).map(|(_, known)| *known);
+    let nothing = KnownObject::default();
+    let object = target.objects.get(&identity(&manifest.key)).unwrap_or(&nothing);
+    let known = object.made.map(|(_, made)| made);
     let as_applied = known.is_some_and(|known| known.applied == manifest.digest());
-    let applied = known.and_then(|known| target.applied(&id, known));
+    let applied = object.applied();
     // The target's inventory may be older than the state, for example after a copy of it was restored.
     let is_it = |object: &&RecordedObject| object.applied == manifest.digest();
-    let was_applied = as_applied || target.remembered.get(&id).is_some_and(is_it);
-    let Some(objects) = &target.objects else {
+    let was_applied = as_applied || object.remembered.as_ref().is_some_and(is_it);
+    if !target.is_observed {
         return match known {
             Some(_) if as_applied => Comparison::Equal,
             Some(known) => differs(manifest, Verb::Update, known.uid.clone(), applied.cloned(), None),
             None => differs(manifest, Verb::Create, None, None, None),
         };
-    };
-    match objects.get(&id) {
+    }
+    match object.there {
         None => {
             // An object without a UID was only intended: it is missing because we never made it.
             let made = known.is_some_and(|known| known.uid.is_some());
@@ -276,28 +307,23 @@ fn found(
     ObjectDiff { step, drift, there: true, unreadable: false }
 }
 
-/// Returns the deletion of an object without a manifest. `there` is `None` if the target wasn't observed.
-fn left_over(
-    target: &TargetContents,
-    id: &Identity,
-    key: &ObjectKey,
-    known: &RecordedObject,
-    there: Option<Option<&ObservedObject>>,
-) -> ObjectDiff {
-    let object = there.flatten();
-    let before = match there {
-        Some(None) => None,
-        _ => {
+/// Returns the deletion of an object without a manifest.
+fn left_over(key: &ObjectKey, made: &RecordedObject, known: &KnownObject, is_observed: bool) -> ObjectDiff {
+    let object = known.there;
+    let is_gone = is_observed && object.is_none();
+    let before = match is_gone {
+        true => None,
+        false => {
             let unchanged = object.is_none_or(|object| object.unchanged);
-            let applied = target.inventory.get(id).and_then(|(_, known)| target.applied(id, known));
+            let applied = known.applied();
             // An unreadable object is described by what was applied last.
             applied.filter(|_| unchanged).or_else(|| object?.manifest.as_ref()).or(applied).cloned()
         }
     };
-    let uid = object.map(|object| object.uid.clone()).or_else(|| known.uid.clone());
+    let uid = object.map(|object| object.uid.clone()).or_else(|| made.uid.clone());
     let stage = component::facts(&key.kind).stage;
     let step = Step { verb: Verb::Delete, object: key.clone(), stage, uid, before, after: None };
-    ObjectDiff { step, drift: None, there: there != Some(None), unreadable: false }
+    ObjectDiff { step, drift: None, there: !is_gone, unreadable: false }
 }
 
 /// The identity of an object in any version of its API: group, kind, namespace, name.
