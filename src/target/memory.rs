@@ -1,5 +1,5 @@
-//! The daemon's memory between rounds: which fleets were in their desired state, and the connections to
-//! Kubernetes clusters with their watches.
+//! The daemon's memory between rounds: the last look at each fleet, and the connections to Kubernetes clusters with
+//! their watches.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +16,8 @@ use crate::parallel::{Memo, locked};
 use crate::plan::UnchangedFleet;
 use crate::render::RenderInputs;
 
-/// A cache of the fleets that were found in their desired state, with everything that would invalidate that.
-/// It saves rendering, reading and comparing, and never changes a plan: without it, every fleet is observed.
+/// A cache of looks at fleets, with everything that would invalidate their results. It saves rendering, reading and
+/// comparing, and never changes a plan: without it, every fleet is observed.
 #[derive(Default)]
 pub struct TargetMemory {
     fleets: Memo<FleetKey, Remembered>,
@@ -38,7 +38,7 @@ pub struct FleetBasis {
     pub recorded: u64,
 }
 
-/// What the last look at a fleet found.
+/// The last look at a fleet, with all that tells whether another one would find the same.
 struct Remembered {
     view: TargetView,
     /// None if the fleet wasn't in its desired state.
@@ -118,12 +118,12 @@ impl TargetMemory {
             .then(|| Arc::clone(quiet))
     }
 
-    /// What the last look at a fleet found, whether or not it still holds.
+    /// The state in which the last look found a fleet, whether or not it still holds.
     pub fn last_view(&self, fleet: &FleetKey) -> Option<TargetView> {
         self.fleets.get(fleet).map(|remembered| remembered.view.clone())
     }
 
-    /// Keeps what a look found, and what was planned from it if the fleet was in its desired state.
+    /// Keeps the result of a look, and of planning from it if the fleet was in its desired state.
     pub fn remember(
         &self,
         fleet: &FleetKey,
@@ -135,7 +135,7 @@ impl TargetMemory {
         self.fleets.put(fleet, view.map(|view| Remembered { view, unchanged }));
     }
 
-    /// Forgets what looks at other fleets found.
+    /// Forgets the looks at other fleets.
     pub fn retain(&self, is_kept: impl Fn(&FleetKey) -> bool) {
         self.fleets.retain(is_kept);
     }

@@ -29,14 +29,14 @@ pub enum TargetView {
     Kubernetes(ClusterView),
 }
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct ClusterView {
     revision: u64,
     names: Option<NamesView>,
 }
 
 /// The inputs of DNS records. Nothing reports what happens on a DNS server, and to the Services of load balancers.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 struct NamesView {
     until: Instant,
     /// Changes with the status of Gateways and brokers, among others.

@@ -1,10 +1,11 @@
 //! Looks at a fleet's folder. What a look found is kept, so that the next one reads only what changed since.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use camino::Utf8Path;
@@ -12,7 +13,6 @@ use camino::Utf8Path;
 use super::inventory::{self, Inventory};
 use super::{DirectoryTarget, files};
 use crate::names::Digest;
-use crate::parallel::locked;
 use crate::target::TargetError;
 
 /// How old a file's last change must be for the next change to get another timestamp. The coarsest clock of
@@ -48,14 +48,13 @@ pub struct FolderView {
     others: HashMap<String, FileStamp>,
     /// Whether each path of the inventory was there.
     is_whole: bool,
-    /// The files that were so young when they were read that a later change may not show in their metadata. They
-    /// are read again until they are older.
-    unsettled: Mutex<HashSet<String>>,
 }
 
 pub(super) struct SeenFile {
     stamp: FileStamp,
     pub(super) digest: Digest,
+    /// Not set while it is so young that a later change may not show in its metadata. Until then, it is read again.
+    is_settled: AtomicBool,
 }
 
 /// Device, inode and mode; for a file also its size in bytes and its mtime and ctime. A program can set the
@@ -128,12 +127,12 @@ impl<'t> FolderLook<'t> {
     /// Looks at a path in the fleet's folder.
     pub(super) fn at(&mut self, path: &Utf8Path) -> Result<PathContent, TargetError> {
         let last = self.last.clone();
-        self.inspect(path, last.as_deref(), MAX_SIZE)
+        self.inspect(path, last.as_deref())
     }
 
     /// Like [`Self::at`], with the file's bytes.
     pub(super) fn read(&mut self, path: &Utf8Path) -> Result<PathContent, TargetError> {
-        self.inspect(path, None, MAX_SIZE)
+        self.inspect(path, None)
     }
 
     pub(super) fn with_bytes(
@@ -150,21 +149,17 @@ impl<'t> FolderLook<'t> {
     pub(super) fn inventory(&mut self) -> Result<Inventory, TargetError> {
         let path = Utf8Path::new(inventory::FILE);
         let DirectoryTarget { fleet, installation, .. } = self.target;
-        match self.inspect(path, None, u64::MAX)? {
+        match self.read(path)? {
+            PathContent::Absent => Ok(Inventory::empty(fleet)),
             PathContent::NotAFile => Err(TargetError::Foreign { path: self.target.full(path) }),
-            PathContent::File { bytes: Some(bytes), .. } => {
-                Inventory::parse(&bytes, self.target.full(path), fleet, *installation)
+            PathContent::File { bytes, .. } => {
+                Inventory::parse(&bytes.unwrap_or_default(), self.target.full(path), fleet, *installation)
             }
-            PathContent::Absent | PathContent::File { bytes: None, .. } => Ok(Inventory::empty(fleet)),
         }
     }
 
-    fn inspect(
-        &mut self,
-        path: &Utf8Path,
-        last: Option<&FolderView>,
-        limit: u64,
-    ) -> Result<PathContent, TargetError> {
+    fn inspect(&mut self, path: &Utf8Path, last: Option<&FolderView>) -> Result<PathContent, TargetError> {
+        let limit = if path == inventory::FILE { u64::MAX } else { MAX_SIZE };
         let path = self.target.folder().join(path);
         let is_new = path.parent().is_none_or(|folder| !self.folders.contains_key(folder.as_str()));
         for folder in if is_new { files::folders(&path) } else { Vec::new() } {
@@ -194,7 +189,8 @@ impl<'t> FolderLook<'t> {
                 (Digest::of(&bytes), Some(bytes))
             }
         };
-        self.files.insert(path, SeenFile { stamp, digest: digest.clone() });
+        let is_settled = stamp.is_settled(self.now).into();
+        self.files.insert(path, SeenFile { stamp, digest: digest.clone(), is_settled });
         Ok(PathContent::File { digest, bytes })
     }
 
@@ -215,9 +211,7 @@ impl<'t> FolderLook<'t> {
                 _ => is_whole = false,
             }
         }
-        let unsettled = files.iter().filter(|(_, file)| !file.stamp.is_settled(now));
-        let unsettled = Mutex::new(unsettled.map(|(path, _)| path.clone()).collect());
-        FolderView { target: target.clone(), files, others, is_whole, unsettled }
+        FolderView { target: target.clone(), files, others, is_whole }
     }
 }
 
@@ -229,7 +223,7 @@ impl FolderView {
     /// The digest of a file that is still as it was.
     fn digest(&self, path: &str, stamp: &FileStamp) -> Option<Digest> {
         let file = self.files.get(path).filter(|file| file.stamp == *stamp)?;
-        (!locked(&self.unsettled).contains(path)).then(|| file.digest.clone())
+        file.is_settled.load(Ordering::Relaxed).then(|| file.digest.clone())
     }
 
     #[cfg(test)]
@@ -252,25 +246,24 @@ impl FolderView {
         let stamp = |path: &str| metadata(&self.target.output.join(path)).ok().flatten();
         let is_same =
             |(path, was): (&String, &FileStamp)| stamp(path).is_some_and(|data| FileStamp::of(&data) == *was);
-        self.others.iter().chain(files).all(is_same) && self.is_settled(now)
+        self.others.iter().chain(files).all(is_same) && self.are_young_the_same(now)
     }
 
-    /// Reads the young files again. Returns false when one has another content.
-    fn is_settled(&self, now: SystemTime) -> bool {
-        let mut unsettled = locked(&self.unsettled);
-        let mut look = FolderLook::once(&self.target);
+    /// Reads the young files again, and notes those that are old enough now.
+    fn are_young_the_same(&self, now: SystemTime) -> bool {
+        // Copies of a memory share the view, and a plan may be asked for as of a later time.
+        let now = now.min(SystemTime::now());
+        let mut look = FolderLook::after(&self.target, None, now);
         let folder = self.target.folder();
-        let mut is_same = |path: &String| {
+        let mut is_same = |(path, was): (&String, &SeenFile)| {
             let within = Utf8Path::new(path).strip_prefix(&folder).ok()?;
-            let was = self.files.get(path)?;
             look.read(within).ok()?;
-            look.files.get(path).filter(|now| now.stamp == was.stamp && now.digest == was.digest).map(drop)
+            let file = look.files.get(path).filter(|it| it.stamp == was.stamp && it.digest == was.digest)?;
+            was.is_settled.store(file.is_settled.load(Ordering::Relaxed), Ordering::Relaxed);
+            Some(())
         };
-        if !unsettled.iter().all(|path| is_same(path).is_some()) {
-            return false;
-        }
-        unsettled.retain(|path| !self.files.get(path).is_some_and(|file| file.stamp.is_settled(now)));
-        true
+        let mut young = self.files.iter().filter(|(_, file)| !file.is_settled.load(Ordering::Relaxed));
+        young.all(|file| is_same(file).is_some())
     }
 }
 
