@@ -26,8 +26,8 @@ pub fn requested(resources: &Value) -> Resources {
     }
 }
 
-fn of_container(container: &Value) -> Resources {
-    requested(&container["resources"])
+fn requested_in(holder: &Value) -> Resources {
+    requested(&holder["resources"])
 }
 
 /// Counts like the scheduler: the sum of the containers, but at least the largest init container.
@@ -35,8 +35,8 @@ pub fn requested_by_pod(spec: &Value) -> Resources {
     let containers = |list: &str| spec.get(list).and_then(Value::as_array).into_iter().flatten();
     let is_sidecar = |container: &&Value| container["restartPolicy"] == "Always";
     let running = containers("containers").chain(containers("initContainers").filter(is_sidecar));
-    let running = running.map(of_container).fold(Resources::default(), Resources::plus);
-    let before = containers("initContainers").filter(|it| !is_sidecar(it)).map(of_container);
+    let running = running.map(requested_in).fold(Resources::default(), Resources::plus);
+    let before = containers("initContainers").filter(|it| !is_sidecar(it)).map(requested_in);
     // A pod may request more for itself than its containers do.
-    before.chain([of_container(spec)]).fold(running, Resources::max)
+    before.chain([requested_in(spec)]).fold(running, Resources::max)
 }

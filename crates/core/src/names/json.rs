@@ -24,9 +24,12 @@ impl Json {
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 
-    /// The value at a JSON pointer that goes by keys alone, as [`Value::pointer`] finds it. What is beside the way is
+    /// The value at a JSON pointer, as [`Value::pointer`] finds it, but by keys alone and without escapes. The rest is
     /// skipped, which takes a fraction of the time.
     pub fn at(&self, pointer: &str) -> Option<Value> {
+        if !pointer.is_empty() && !pointer.starts_with('/') {
+            return None;
+        }
         let mut deserializer = serde_json::Deserializer::from_str(&self.0);
         Way(pointer.split('/').skip(1)).deserialize(&mut deserializer).ok().flatten()
     }
@@ -163,12 +166,11 @@ mod tests {
 
     #[test]
     fn a_pointer_finds_the_same_as_in_the_value() {
-        let value =
-            json!({"a": {"b": {"c": [1, {"d": 2}], "\"q": null}, "e": "text"}, "aa": 3, "b": {"c": 4}});
+        let value = json!({"a": {"b": {"c": [1, {"d": 2}], "\"q": null}, "e": "text"}, "aa": 3, "b": {"c": 4}, "0": {"1": 5}});
         let json = Json::from(&value);
         for pointer in [
             "", "/a", "/a/b", "/a/b/c", "/a/b/\"q", "/a/e", "/a/e/f", "/aa", "/b/c", "/b/c/d", "/c",
-            "/a/b/x", "/",
+            "/a/b/x", "/", "a", "/0/1",
         ] {
             assert_eq!(json.at(pointer).as_ref(), value.pointer(pointer), "{pointer}");
         }
