@@ -332,9 +332,13 @@ impl Installation {
             }
             let ask = |target| match memory {
                 None => runtime.block_on(dry_runs::ask(target, &part, &checked.secrets)),
-                Some(RoundMemory { asked, .. }) => {
-                    runtime.block_on(dry_runs::ask_anew(asked, (fleet, target), &part, &checked.secrets, now))
-                }
+                Some(RoundMemory { asked, .. }) => runtime.block_on(dry_runs::ask_unless_known(
+                    asked,
+                    (fleet, target),
+                    &part,
+                    &checked.secrets,
+                    now,
+                )),
             };
             let part = match target.and_then(ask) {
                 Some(runs) => {

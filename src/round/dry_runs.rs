@@ -25,7 +25,7 @@ pub(super) struct DryRunAnswer {
 /// Everything that an answer depends on, as far as it is known here.
 #[derive(PartialEq)]
 struct Asked {
-    /// The target's.
+    /// The revision of the target.
     revision: u64,
     steps: Vec<(Verb, ObjectKey, Option<String>, Option<Digest>)>,
     foregone: DryRuns,
@@ -33,7 +33,7 @@ struct Asked {
 }
 
 /// Like [`ask`], unless the same was asked shortly before.
-pub(super) async fn ask_anew(
+pub(super) async fn ask_unless_known(
     known: &DryRunAnswers,
     (fleet, target): (&FleetKey, &Target),
     part: &FleetPart,

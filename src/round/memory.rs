@@ -39,7 +39,7 @@ const MISSING: SignedDuration = SignedDuration::from_mins(10);
 
 #[derive(Default)]
 pub struct RoundMemory {
-    /// The fleets that match their specs, and the connections to clusters.
+    /// The last looks at fleets, and the connections to clusters.
     pub(super) targets: target::TargetMemory,
     pub(super) judged: Judgements,
     /// The resources and fleets that the last plan left as they are.
@@ -136,7 +136,7 @@ impl RoundMemory {
         *locked(&self.tree) = Some(Arc::clone(tree));
     }
 
-    /// Forgets what is known of fleets that no longer exist.
+    /// Forgets all fleets but these, which are in order.
     pub(super) fn forget_all_but(&self, fleets: &[FleetKey]) {
         let is_there = |fleet: &FleetKey| fleets.binary_search(fleet).is_ok();
         self.targets.retain(is_there);
@@ -426,6 +426,27 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::execute::{CompletedChange, ExecutionFailure};
+    use crate::target::{DirectoryTarget, FleetBasis, Target};
+    use uuid::Uuid;
+
+    #[test]
+    fn a_fleet_that_is_gone_is_forgotten() {
+        let memory = RoundMemory::default();
+        let fleets = ["acme/eu", "acme/us"].map(|fleet| FleetKey::try_from(fleet.to_owned()).unwrap());
+        let dir = tempfile::tempdir().unwrap();
+        let output = camino::Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for fleet in &fleets {
+            let folder = DirectoryTarget::new(output.clone(), fleet.clone(), "".into(), Uuid::nil());
+            let target = Target::Directory(folder);
+            let look = target.look(None, std::time::SystemTime::UNIX_EPOCH);
+            let (_, view) = runtime.block_on(look.observe(&Default::default(), None, &Default::default()));
+            let desired = RenderInputs { config: Arc::default(), fleet: None, clusters: Vec::new() };
+            memory.targets.remember(fleet, FleetBasis { desired, recorded: 0 }, view, None);
+        }
+        memory.forget_all_but(&fleets[1..]);
+        assert_eq!(fleets.each_ref().map(|fleet| memory.targets.last_view(fleet).is_some()), [false, true]);
+    }
 
     #[test]
     fn what_fails_is_tried_again_after_pauses_that_grow_until_it_is_mended() {

@@ -1,4 +1,4 @@
-//! Plans fleets without a look at their targets: by their records alone.
+//! Plans fleets without a look at their targets: by their records and their last health.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ impl Installation {
         now: Timestamp,
     ) -> Result<Vec<Problem>, StateError> {
         let policy = self.policy(now, Pauses::default());
-        // Protection matters to deletions alone, and none is made without a look.
+        // Protection matters to deletions alone, and a deletion is never refused.
         let planner = Planner::new(catalog, recorded, BTreeSet::new(), &policy, None);
         let by = (&planner, &Renderer::new(catalog), self.state.as_deref());
         let mut refused = Vec::new();

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 
 use super::locked;
 
-/// What was found out about each key, together with everything that it depends on: whoever asks compares that.
+/// A finding about each key, together with everything that it depends on: whoever asks compares that.
 pub struct Memo<K, V>(Mutex<BTreeMap<K, Arc<V>>>);
 
 impl<K, V> Default for Memo<K, V> {
@@ -26,14 +26,21 @@ impl<K: Ord + Clone, V> Memo<K, V> {
 
     /// `None` forgets the key.
     pub fn put(&self, key: &K, value: Option<V>) {
+        let value = value.map(Arc::new);
         let mut values = locked(&self.0);
-        match value {
-            Some(value) => drop(values.insert(key.clone(), Arc::new(value))),
-            None => drop(values.remove(key)),
-        }
+        let before = match value {
+            Some(value) => values.insert(key.clone(), value),
+            None => values.remove(key),
+        };
+        // A large value takes long to drop.
+        drop(values);
+        drop(before);
     }
 
     pub fn retain(&self, is_kept: impl Fn(&K) -> bool) {
-        locked(&self.0).retain(|key, _| is_kept(key));
+        let mut values = locked(&self.0);
+        let dropped: Vec<_> = values.extract_if(.., |key, _| !is_kept(key)).collect();
+        drop(values);
+        drop(dropped);
     }
 }
