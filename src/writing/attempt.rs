@@ -85,7 +85,8 @@ pub fn attempt(
         text: new.as_deref(),
     };
     let warnings = edited.judge(request)?;
-    if !matches!(request.what, WriteAction::Delete) {
+    // An edit without an effect can't be refused.
+    if !matches!(request.what, WriteAction::Delete) && content != before {
         edited.is_done((made, now), request, (&resolved, &unedited))?;
     }
     let document =
