@@ -72,6 +72,8 @@ fn in_folder(folder: &Path, tree: &Tree) -> io::Result<()> {
     println!("  512 connections: {before} MB before, {peak} MB at most");
     let script = creating(folder, "f")?;
     asks.tell("a create in a folder", "/organizations/org-00/identity-providers", 1, Some(&script), CREATE)?;
+    let script = script_of(folder, "PATCH", r#"{"tags": [{"key": "number", "value": "%d"}]}"#)?;
+    asks.tell("a change of a cluster in a folder", ONE, 1, Some(&script), CREATE)?;
     serve.stop()
 }
 
@@ -132,18 +134,22 @@ pub fn token(tree: &[&Path]) -> io::Result<String> {
     }
 }
 
-/// Writes a `wrk` script that creates a resource with a new name in each request.
+/// A script that creates a resource with a new name in each request.
 fn creating(folder: &Path, prefix: &str) -> io::Result<std::path::PathBuf> {
-    let mut script = String::from(
-        "local number = os.time()\nwrk.method = \"POST\"\nwrk.headers[\"Content-Type\"] = \"application/json\"\n",
-    );
     let body = r#"{"organization": "org-00", "identifier": "PREFIX%d", "issuer": "https://login.example.com", "jwks_uri": "https://login.example.com/keys", "audience": "kafka"}"#;
-    let body = body.replace("PREFIX", prefix);
+    script_of(folder, "POST", &body.replace("PREFIX", prefix))
+}
+
+/// Writes a `wrk` script whose requests have another number each, in the place of `%d`.
+fn script_of(folder: &Path, method: &str, body: &str) -> io::Result<std::path::PathBuf> {
+    let mut script = format!(
+        "local number = os.time()\nwrk.method = \"{method}\"\nwrk.headers[\"Content-Type\"] = \"application/json\"\n"
+    );
     let _ = write!(
         script,
         "request = function()\n  number = number + 1\n  return wrk.format(nil, nil, nil, string.format('{body}', number))\nend\n"
     );
-    let path = folder.join("create.lua");
+    let path = folder.join(format!("{method}.lua"));
     fs::write(&path, script)?;
     Ok(path)
 }
