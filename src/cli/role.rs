@@ -75,7 +75,7 @@ fn account(text: &str) -> Result<Account, String> {
 
 pub fn run(verb: &Role, console: &mut Console) -> Result<u8, Failure> {
     let Account { namespace, name: account } = verb.service_account.clone();
-    // Whoever starts to describe topics should not have to print the role again.
+    // The first topic should not need a new role.
     let extras = Extras {
         operator: verb.operator,
         gateway: verb.gateway,

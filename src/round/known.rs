@@ -44,7 +44,7 @@ impl Round {
         self.health_of(key)?.judged.as_ref()?.status_of(key)
     }
 
-    /// What a person has to know beside the plan, as sentences: every command shows them, whether it planned
+    /// The remarks beside the plan, as sentences: every command shows them, whether it planned
     /// itself or asked a daemon.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         self.unknown.iter().map(ToString::to_string).chain(self.unknown_deletion_warning())

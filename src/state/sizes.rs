@@ -278,7 +278,7 @@ impl SizeLog {
         self.add(lines)
     }
 
-    /// Where the clock was set back, a cluster's next size counts from its last one, since sizes are put in the order of
+    /// If the clock was set back, a cluster's next size counts from its last one, since sizes are put in the order of
     /// their times.
     fn not_before_last(&self, id: Uuid, at: Timestamp) -> Timestamp {
         let last =

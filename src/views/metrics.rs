@@ -125,7 +125,7 @@ impl MetricsCache {
         Ok(metrics)
     }
 
-    /// The place of a cluster's metrics. Those of others that nobody reads and that are too old go.
+    /// The place of a cluster's metrics. Old ones of other clusters that aren't read any more go.
     fn place(&self, key: &ResourceKey) -> Arc<AsyncMutex<Read>> {
         let mut clusters = locked(&self.clusters);
         clusters.retain(|_, place| {

@@ -203,7 +203,7 @@ impl<'t> FolderLook<'t> {
             if files.contains_key(path.as_str()) || others.contains_key(path.as_str()) {
                 continue;
             }
-            // A young file whose bytes nobody read can't be trusted later.
+            // A young file that wasn't read can't be trusted later.
             match metadata(&target.output.join(&path)).ok().flatten().map(|data| FileStamp::of(&data)) {
                 Some(stamp) if stamp.is_settled(now) => {
                     others.insert(path.into_string(), stamp);

@@ -83,7 +83,7 @@ impl SeenRecord {
     }
 }
 
-/// What the record beside a name says if it is ours.
+/// The text of the record beside a name of ours.
 pub fn owner_text(installation: Uuid, resource: &ResourceKey) -> String {
     let ResourceKey { organization, name, .. } = resource;
     format!("v=1 installation={installation} resource={organization}/{name}")

@@ -1,4 +1,4 @@
-//! What needs a container image that only the settings can name.
+//! The specs that need a container image which only the settings can name.
 
 use crate::problem::Problem;
 

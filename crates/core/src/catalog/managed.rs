@@ -73,7 +73,7 @@ pub struct ManagedCertificate {
     pub renew_at: Option<Timestamp>,
     /// When the authority is asked again how long it should be used.
     pub look_at: Option<Timestamp>,
-    /// What an attempt is made with: the domain, its DNS account and the authority.
+    /// The inputs of an attempt: the domain, its DNS account and the authority.
     pub basis: Digest,
     /// The last attempt with the same basis, if it failed.
     pub failure: Option<IssueFailure>,

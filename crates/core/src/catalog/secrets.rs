@@ -19,7 +19,7 @@ pub struct Secrets {
     pub warnings: Vec<Problem>,
 }
 
-/// What an authority issued for a base domain, or why it didn't.
+/// The certificate that an authority issued for a base domain, or why it issued none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IssuedCertificate {
     /// The chain in PEM; `None` before the first one is issued.

@@ -246,7 +246,7 @@ pub fn of_service(service: &Value) -> Option<(String, HostRecords)> {
     Some((host.to_owned(), HostRecords::of(texts("ip"), texts("hostname"))))
 }
 
-/// Where the names of all clusters lead that a Gateway serves.
+/// The addresses to which the names of all clusters behind a Gateway lead.
 pub fn of_gateway(gateway: &Value) -> HostRecords {
     let addresses = gateway.pointer("/status/addresses").and_then(Value::as_array);
     let values = || addresses.into_iter().flatten().filter_map(|it| it.get("value")?.as_str());

@@ -21,7 +21,7 @@ use crate::names::{Digest, Json};
 use crate::spec::Exposure;
 use kinds::{COMPONENT_LABEL, DEPLOYMENT, DISRUPTION_BUDGET, SERVICE};
 
-/// What all of them have in common.
+/// The parts that all of them have.
 pub static COMPONENT: Component = Component {
     kinds: &kinds::KINDS,
     is_installed: |extras| extras.workloads,
@@ -180,7 +180,7 @@ impl HttpWorkload<'_> {
                 "image": self.image,
                 "env": self.environment,
                 "ports": ports,
-                // Until nobody sends it new connections any more.
+                // Until no new connections come any more.
                 "lifecycle": {"preStop": {"sleep": {"seconds": 5}}},
                 "startupProbe": starts,
                 "readinessProbe": probe("/health/ready"),

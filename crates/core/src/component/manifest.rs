@@ -42,7 +42,9 @@ pub fn untyped(
     spec: Value,
 ) -> Manifest {
     let KubernetesKind { api_version, kind, .. } = *kind;
-    let mut body = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec});
+    let mut body = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
+    // `json!` would copy it.
+    body["spec"] = spec;
     remove_nulls(&mut body);
     assemble(cluster, facts(kind).stage, (api_version, kind), metadata, &body)
 }

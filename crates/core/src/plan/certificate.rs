@@ -21,7 +21,7 @@ pub struct CertificateOrder {
     pub ends: Option<Timestamp>,
     /// The digest of the chain that it replaces; null for the first one.
     pub replaces: Option<Digest>,
-    /// What the attempt is made with: the domain, its DNS account and the authority.
+    /// The inputs of the attempt: the domain, its DNS account and the authority.
     pub basis: Digest,
 }
 

@@ -1,4 +1,4 @@
-//! What is known of an account's zones for a short time. Route 53 answers five requests a second, and a plan needs
+//! An account's zones, kept for a short time. Route 53 answers five requests a second, and a plan needs
 //! thousands of names.
 
 use std::collections::BTreeMap;
