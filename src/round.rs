@@ -350,7 +350,7 @@ impl Installation {
             Ok(((part, unknown, health), view.flatten()))
         };
         let busy = |fleet: &FleetKey, since: Timestamp| {
-            let part = unseen::plan_unseen((&planner, &renderer, state), (fleet, since), None)?;
+            let part = unseen::plan_unseen((&planner, &renderer, state), (fleet, since), None, Vec::new())?;
             Ok((part, Vec::new(), context.last(fleet)))
         };
         let seen = |fleet: &FleetKey| {

@@ -5,22 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::{Health, Installation};
-use crate::catalog::ResolvedTree;
+use crate::catalog::{Catalog, ResolvedTree};
 use crate::health::FleetHealth;
-use crate::names::FleetKey;
+use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{FleetInputs, FleetPart, ObservedFleet, Pauses, Planner, Reach};
 use crate::problem::Problem;
-use crate::render::Renderer;
+use crate::render::{Manifest, Renderer};
 use crate::state::{State, StateError};
 
 impl Installation {
-    /// Returns what a plan would refuse on fleets, for a tree that isn't planned yet.
+    /// Returns what a plan would refuse on fleets, for a tree that isn't planned yet. The objects of `applied` count as
+    /// they are in that catalog.
     ///
     /// # Errors
     /// When the state can't be read.
     pub fn refusals(
         &self,
-        ResolvedTree { catalog, recorded, .. }: &ResolvedTree,
+        (ResolvedTree { catalog, recorded, .. }, applied): (&ResolvedTree, Option<(&Catalog, &ResourceKey)>),
         fleets: &[FleetKey],
         health: &BTreeMap<FleetKey, Health>,
         now: Timestamp,
@@ -32,19 +33,30 @@ impl Installation {
         let mut refused = Vec::new();
         for fleet in fleets {
             let judged = health.get(fleet).and_then(|health| health.judged.clone());
-            refused.extend(plan_unseen(by, (fleet, now), judged)?.into_problems());
+            let applied = applied.map(|(catalog, owner)| {
+                let objects = Renderer::new(catalog).fleet(fleet).unwrap_or_default().into_values();
+                objects.filter(|manifest| manifest.owner == *owner).collect()
+            });
+            let part = plan_unseen(by, (fleet, now), judged, applied.unwrap_or_default())?;
+            refused.extend(part.into_problems());
         }
         Ok(refused)
     }
 }
 
-/// Plans a fleet as if an earlier plan were being carried out there.
+/// Plans a fleet as if an earlier plan were being carried out there. `applied` are objects that count as applied.
 pub(super) fn plan_unseen(
     (planner, renderer, state): (&Planner, &Renderer, Option<&State>),
     (fleet, since): (&FleetKey, Timestamp),
     health: Option<FleetHealth>,
+    applied: Vec<Manifest>,
 ) -> Result<FleetPart, StateError> {
-    let held = state.map(|state| state.recorded_fleet(fleet)).transpose()?.unwrap_or_default();
+    let mut held = state.map(|state| state.recorded_fleet(fleet)).transpose()?.unwrap_or_default();
+    for manifest in applied {
+        if let Some(object) = held.objects.get_mut(&manifest.key) {
+            (object.applied, object.manifest) = (manifest.digest(), Some(manifest.body));
+        }
+    }
     let observed = &ObservedFleet { health, ..ObservedFleet::unknown(Reach::UnderWay { since }) };
     let desired = renderer.fleet(fleet);
     let (desired, recorded, observed) = (desired.as_ref(), Some(&held), Some(observed));

@@ -9,8 +9,9 @@ use super::draft::{self, DraftEdit, EditBasis, etag};
 use super::judge::{Edited, KnownProblems};
 use super::refused::{WriteRefusal, unreadable_state};
 use super::write_request::{WriteAction, WriteRequest, WriteResult};
-use crate::catalog::{Recorded, ResolvedTree};
-use crate::names::{Digest, SpecPath};
+use crate::catalog::{CachedRecord, LastGood, Recorded, RecordedResource, RecordedSpec, ResolvedTree};
+use crate::names::{Digest, Kind, ResourceKey, SpecPath};
+use crate::plan::{Change, Waiting};
 use crate::problem::{Location, Origin, Problem};
 use crate::source::FileEdit;
 use crate::spec::Documents;
@@ -87,7 +88,16 @@ pub fn attempt(
     let warnings = edited.judge(request)?;
     // An edit without an effect can't be refused.
     if !matches!(request.what, WriteAction::Delete) && content != before {
-        edited.is_done((made, now), request, (&resolved, &unedited))?;
+        edited.is_done((made, now), request, (&resolved, &unedited), false)?;
+        if let Some(recorded) = recorded_soon(made, &unedited, key) {
+            let soon = installation.resolve(&documents, recorded, opened.clone(), now, Some(&resolved));
+            let edited = Edited { catalog: &soon.catalog, ..edited };
+            edited.judge(request)?;
+            // A cluster's edit may be carried out in steps, so its objects aren't known before.
+            if key.kind == Kind::Topic {
+                edited.is_done((made, now), request, (&soon, &unedited), true)?;
+            }
+        }
     }
     let document =
         documents.files.get(&path).and_then(|file| file.documents.iter().find(|it| it.key == *key));
@@ -122,6 +132,25 @@ fn recorded(made: &CurrentPlan) -> Result<Cow<'_, Recorded>, WriteRefusal> {
     }
     let (remembered_ids, removed) = (of_plan.remembered_ids.clone(), of_plan.removed.clone());
     Ok(Cow::Owned(Recorded { remembered_ids, removed, ..recorded }))
+}
+
+/// The record as it will be once the resource's last edit is carried out, which may be at this moment; `None` unless there
+/// is one that waits for nothing.
+fn recorded_soon(made: &CurrentPlan, unedited: &ResolvedTree, key: &ResourceKey) -> Option<Recorded> {
+    let (resource, record) = (unedited.catalog.resources.get(key)?, unedited.recorded.resources.get(key)?);
+    // A plan that is made while another is carried out says no more than that.
+    let waits = |change: &Change| change.waiting.iter().any(|it| !matches!(it, Waiting::UnderWay { .. }));
+    let waits = made.round.change(key).is_some_and(waits);
+    let RecordedSpec { spec, .. } = RecordedSpec::of(key, &resource.spec, Some(record));
+    let is_done = record.cached.last_good.as_ref().is_none_or(|applied| *applied.spec() == spec);
+    if is_done || waits || resource.hold.is_some() {
+        return None;
+    }
+    let last_good = Some(LastGood::new(spec, resource.origin.clone()));
+    let cached = CachedRecord { last_good, ..record.cached.clone() };
+    let mut recorded = unedited.recorded.clone();
+    recorded.resources.insert(key.clone(), RecordedResource { cached, ..record.clone() });
+    Some(recorded)
 }
 
 fn text<'b>(path: &SpecPath, bytes: Option<&'b [u8]>) -> Result<Option<&'b str>, WriteRefusal> {

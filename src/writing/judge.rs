@@ -63,6 +63,17 @@ pub(super) fn fault(text: Option<&str>, what: &WriteAction, problem: &Problem) -
     FieldError { pointer, detail: advice::detail(problem), hint, file: None, line: None }
 }
 
+/// The changed fields of a resource whose new values a plan refuses.
+fn refused_fields(catalog: &Catalog, recorded: &Recorded, key: &ResourceKey) -> Vec<FieldChange> {
+    let is_refused = |change: &FieldChange| {
+        let effect = field_effects::effect_of(key.kind, change);
+        effect.is_some_and(|it| matches!(it.verdict, Verdict::Refused | Verdict::BrokerRemoval))
+    };
+    let changed = catalog.resources.get(key).map(|resource| changed_fields(resource, recorded));
+    changed.into_iter().flatten().filter(is_refused).collect()
+}
+
+#[derive(Clone, Copy)]
 pub struct Edited<'a> {
     pub before: &'a KnownProblems,
     /// The resource's spec before the edit; `None` if there was no valid one.
@@ -116,7 +127,8 @@ impl Edited<'_> {
     }
 
     /// Checks that a plan would carry out the edit: the fleets that it affects are planned without a look at their
-    /// targets. Refusals that exist without the edit don't count.
+    /// targets. Refusals that exist without the edit don't count. With `after_last`, it is judged as if the resource's last
+    /// edit had been carried out.
     ///
     /// # Errors
     /// With what a plan would refuse, in its words.
@@ -125,15 +137,25 @@ impl Edited<'_> {
         (made, now): (&CurrentPlan, Timestamp),
         request: &WriteRequest,
         (edited, unedited): (&ResolvedTree, &ResolvedTree),
+        after_last: bool,
     ) -> Result<(), WriteRefusal> {
-        let (fleets, pointer) = self.affected(&request.key, &edited.recorded);
+        let key = &request.key;
+        let (fleets, fields) = self.affected(key, &edited.recorded);
+        let is_same = fields == refused_fields(&unedited.catalog, &edited.recorded, key);
+        let pointer = match fields.as_slice() {
+            [change] => Some(format!("/{}", change.field.replace('.', "/"))),
+            _ => None,
+        };
         let refusals = |tree| {
-            let refusals = made.installation.refusals(tree, &fleets, &made.round.health, now);
+            let applied = after_last.then_some((&*unedited.catalog, key));
+            let refusals = made.installation.refusals((tree, applied), &fleets, &made.round.health, now);
             refusals.map_err(unreadable_state)
         };
         let but_for = |problems: Vec<Problem>, known: &[Problem]| -> Vec<Problem> {
             let known: BTreeSet<ProblemKin> = known.iter().map(kindred).collect();
-            problems.into_iter().filter(|it| it.is_error() && !known.contains(&kindred(it))).collect()
+            // Another refused value may have the same words.
+            let is_known = |it: &Problem| known.contains(&kindred(it)) && (is_same || !self.is_own(key, it));
+            problems.into_iter().filter(|it| it.is_error() && !is_known(it)).collect()
         };
         if fleets.is_empty() {
             return Ok(());
@@ -148,16 +170,11 @@ impl Edited<'_> {
         if faults.is_empty() { Ok(()) } else { Err(invalid(faults)) }
     }
 
-    /// The fleets whose plans may refuse the edit, and the field that they would refuse, if it is a single one.
-    fn affected(&self, key: &ResourceKey, recorded: &Recorded) -> (Vec<FleetKey>, Option<String>) {
+    /// The fleets whose plans may refuse the edit, and the fields that they would refuse.
+    fn affected(&self, key: &ResourceKey, recorded: &Recorded) -> (Vec<FleetKey>, Vec<FieldChange>) {
         let resource = self.catalog.resources.get(key).filter(|_| recorded.resources.contains_key(key));
         let Some(resource) = resource else { return Default::default() };
-        let is_refused = |change: &FieldChange| {
-            let effect = field_effects::effect_of(key.kind, change);
-            effect.is_some_and(|it| matches!(it.verdict, Verdict::Refused | Verdict::BrokerRemoval))
-        };
-        let mut refused = changed_fields(resource, recorded);
-        refused.retain(is_refused);
+        let refused = refused_fields(self.catalog, recorded, key);
         let fleets = match key.kind {
             // A new certificate must not cost a plan of every cluster that has it.
             Kind::BaseDomain if refused.is_empty() => Vec::new(),
@@ -167,11 +184,7 @@ impl Edited<'_> {
             }
             _ => resource.fleet().into_iter().collect(),
         };
-        let pointer = match refused.as_slice() {
-            [change] => Some(format!("/{}", change.field.replace('.', "/"))),
-            _ => None,
-        };
-        (fleets, pointer)
+        (fleets, refused)
     }
 
     /// Maps a plan's refusal to a mistake in a field.
@@ -180,9 +193,9 @@ impl Edited<'_> {
             true => self.own_fault(request, problem),
             false => self.fault_elsewhere(request, problem),
         };
-        // If the document lacks the field, the plan's problem points to the document.
+        // The plan's problem points to the first field that changed, or to the document.
         let is_field = |found: &String| !HEADER.iter().any(|name| found.strip_prefix('/') == Some(*name));
-        FieldError { pointer: fault.pointer.filter(is_field).or(pointer.cloned()), ..fault }
+        FieldError { pointer: pointer.cloned().or(fault.pointer.filter(is_field)), ..fault }
     }
 
     fn new_problems(&self) -> BTreeSet<ProblemKin> {

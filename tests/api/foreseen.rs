@@ -55,6 +55,9 @@ fn what_no_plan_would_do_is_refused_with_the_words_of_the_plan() {
     });
     assert!(all[0].contains(plan["message"].as_str().unwrap()), "{plan:#}");
     assert!(all[0].contains(plan["hint"].as_str().unwrap()), "{plan:#}");
+    // Another version that is too old has the same words, and isn't known before.
+    let older = api.call(&format!("PATCH {ORDERS}"), in_cluster("version", json!("4.2.0")));
+    assert_eq!(older.status, 422, "{:#}", older.body);
     // Other edits aren't blocked.
     let tags = json!({"tags": [{"key": "team", "value": "shop"}]});
     api.call(&format!("PATCH {ORDERS}"), tags).expect(200);
@@ -62,6 +65,35 @@ fn what_no_plan_would_do_is_refused_with_the_words_of_the_plan() {
     let worse = api.call(&format!("PATCH {ORDERS}"), in_cluster("storage", json!({"class": "fast"})));
     assert_eq!(worse.status, 422, "{:#}", worse.body);
     api.call(&format!("PATCH {ORDERS}"), in_cluster("version", json!("4.3.1"))).expect(200);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+/// The record has an edit only after it was carried out, and a call may come before that.
+#[test]
+fn an_edit_counts_from_the_one_before_it_at_any_moment() {
+    let tree = Tree::example("topics");
+    let api = Api::start(&tree);
+    api.settle();
+    let topic = "/organizations/acme/topics/orders%2Frefunds";
+    let new = json!({"organization": "acme", "cluster": "orders", "name": "refunds", "partitions": 3});
+    api.call("POST /organizations/acme/topics", new).expect(201);
+    api.settle();
+    for more in 1..6 {
+        let size = |gib: u64| json!({"advanced_config": {"storage": {"size_gib": gib}}});
+        api.call(&format!("PATCH {ORDERS}"), size(1000 * more)).expect(200);
+        let fewer = api.call(&format!("PATCH {ORDERS}"), size(1000 * more - 10));
+        // The words are those of the specs or of the objects, whichever are further by then.
+        let words = said(&fewer);
+        let is_refused = words.starts_with("422 invalid\n/advanced_config/storage/size_gib in -: ");
+        assert!(is_refused && words.contains("shrink"), "{words}");
+        let partitions = |count: u64| json!({"partitions": count});
+        api.call(&format!("PATCH {topic}"), partitions(3 + 2 * more)).expect(200);
+        let fewer = api.call(&format!("PATCH {topic}"), partitions(2 + 2 * more));
+        assert!(said(&fewer).starts_with("422 invalid\n/partitions in -: "), "{}", said(&fewer));
+        assert!(said(&fewer).contains("would shrink"), "{}", said(&fewer));
+    }
+    api.settle();
+    assert_eq!(api.get("/v1/plan").expect(200).body["summary"]["errors"], 0);
     assert_eq!(api.serve.stop(), Some(0));
 }
 
