@@ -11,8 +11,8 @@ use crate::spec::InfraType;
 pub fn summary_sentence(summary: Summary) -> String {
     let Summary { create, change, delete, waiting, unchanged, errors, warnings: _ } = summary;
     match (create + change + delete + waiting, unchanged) {
-        (0, _) if errors == 1 => "Nothing to apply. 1 problem blocks further changes.".to_owned(),
-        (0, _) if errors > 1 => format!("Nothing to apply. {errors} problems block further changes."),
+        (0, _) if errors == 1 => "Nothing to apply. 1 problem has to be fixed.".to_owned(),
+        (0, _) if errors > 1 => format!("Nothing to apply. {errors} problems have to be fixed."),
         (0, 0) => "Nothing to do: there are no resources.".to_owned(),
         (0, 1) => "Nothing to do: 1 resource matches its spec.".to_owned(),
         (0, unchanged) => format!("Nothing to do: {unchanged} resources match their specs."),
