@@ -404,7 +404,7 @@ impl<'a> Scan<'a> {
             refuse(unreadable(
                 "broken-link",
                 format!("cannot follow the link: {error}"),
-                "fix the link or remove it",
+                "fix the link; removing it removes what it described",
             ))
         })?;
         let stray = |code, where_to: &str| {
