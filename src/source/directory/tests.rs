@@ -72,8 +72,8 @@ fn links_are_followed_inside_of_the_tree_only() {
             "shared/up: [link-out-of-folder] the link leads out of its top folder, possibly to another organization's \
              files (put a copy in place of the link)",
             "shared/y.yaml: 2",
-            "z.yaml: [broken-link] cannot follow the link: No such file or directory (os error 2) (fix the link or remove \
-             it)",
+            "z.yaml: [broken-link] cannot follow the link: No such file or directory (os error 2) (fix the link; \
+             removing it removes what it described)",
         ]
     );
 }
