@@ -96,8 +96,13 @@ pub fn no_round_asks_anything(plane: &ControlPlane, serve: &Serve<'_>) {
         fs::create_dir(serve.tree.path().join(format!("acme/folder-{round}"))).unwrap();
         serve.until("another round is over", || (serve.rounds() >= first + round).then_some(()));
     }
-    assert_eq!(requests(plane), before, "{}", serve.log());
+    let asked: Vec<_> = requests(plane).into_iter().filter(|count| !before.contains(count)).collect();
+    // The log comes first: of a long output, people are shown the end.
+    assert!(asked.is_empty(), "{}\nrequests of rounds without a change: {asked:#?}", serve.log());
 }
+
+/// The API server itself lists all services every three minutes, to repair its record of node ports.
+const REPAIR: &str = "resource=\"services\",scope=\"cluster\",subresource=\"\",verb=\"LIST\"";
 
 /// The server's own count of requests for the kinds of fleets, without watches.
 fn requests(plane: &ControlPlane) -> Vec<String> {
@@ -126,6 +131,7 @@ fn requests(plane: &ControlPlane) -> Vec<String> {
     let counts = metrics.lines().filter(|line| {
         line.starts_with("apiserver_request_total{")
             && !line.contains("verb=\"WATCH\"")
+            && !line.contains(REPAIR)
             && kinds.iter().any(|kind| line.contains(&format!("resource=\"{kind}\"")))
     });
     counts.map(str::to_owned).collect()
