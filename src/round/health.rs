@@ -9,7 +9,9 @@ use tokio::time::timeout;
 
 use super::{ReachabilityTable, Round};
 use crate::catalog::{RecordedFleet, ResolvedTree};
-use crate::component::health::{AppliedCluster, ClusterObservation, PublicSide, applied_manifests};
+use crate::component::health::{
+    AppliedCluster, AppliedClusters, ClusterObservation, PublicSide, applied_manifests,
+};
 use crate::health::{self, FleetHealth, FleetMemories, FleetObservation};
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel::Memo;
@@ -36,7 +38,7 @@ pub struct Health {
     pub judged: Option<FleetHealth>,
     pub memory: FleetMemories,
     /// The clusters as last applied.
-    pub wanted: BTreeMap<ResourceKey, AppliedCluster>,
+    pub wanted: AppliedClusters,
     /// The observation that was judged; `None` if there was none, or if nothing changed since the last
     /// judgement.
     pub seen: Option<FleetObservation>,
@@ -73,7 +75,7 @@ impl Last {
     fn is_unchanged_since(
         &self,
         revision: Option<Revision>,
-        wanted: &BTreeMap<ResourceKey, AppliedCluster>,
+        wanted: &AppliedClusters,
         now: Timestamp,
     ) -> bool {
         // If the clock was set back, it is due as well.
@@ -165,8 +167,9 @@ impl FleetJudge<'_> {
         if let Some((Target::Directory(_), _)) = &site {
             return Ok(Health::default());
         }
-        let wanted = self.wanted(held, site.as_ref().map(|(_, observed)| &**observed));
         let last = self.context.judged.and_then(|judged| judged.get(self.fleet));
+        let before = last.as_ref().map(|last| &last.health.wanted);
+        let wanted = self.wanted(held, site.as_ref().map(|(_, observed)| &**observed), before);
         let before = self.remembered(&wanted, last.as_deref())?;
         let unjudged = |wanted, memory| Health { memory, wanted, ..Health::default() };
         let Some((target, observed)) = site.filter(|(_, observed)| self.is_judged(observed)) else {
@@ -200,7 +203,7 @@ impl FleetJudge<'_> {
     fn see_and_judge(
         &self,
         target: &Target,
-        wanted: &BTreeMap<ResourceKey, AppliedCluster>,
+        wanted: &AppliedClusters,
         before: &FleetMemories,
         last: Option<&Last>,
     ) -> Result<Option<Health>, TargetError> {
@@ -240,7 +243,7 @@ impl FleetJudge<'_> {
     /// The public sides of the fleet's clusters; none unless its spec asks for probes.
     fn public_sides(
         &self,
-        wanted: &BTreeMap<ResourceKey, AppliedCluster>,
+        wanted: &AppliedClusters,
         seen: &FleetObservation,
     ) -> BTreeMap<ResourceKey, PublicSide> {
         let fleet = self.context.checked.catalog.fleets.get(self.fleet);
@@ -265,7 +268,8 @@ impl FleetJudge<'_> {
         &self,
         held: &RecordedFleet,
         observed: Option<&ObservedFleet>,
-    ) -> BTreeMap<ResourceKey, AppliedCluster> {
+        before: Option<&AppliedClusters>,
+    ) -> AppliedClusters {
         let reached = observed.filter(|observed| observed.reach == Reach::Reached);
         let objects = reached.map_or(&held.objects, |observed| &observed.inventory);
         let resources = &self.context.checked.recorded.resources;
@@ -274,14 +278,11 @@ impl FleetJudge<'_> {
             objects,
             |key| reached?.objects.get(key)?.manifest.clone(),
             |cluster| resources.get(cluster).is_some_and(|record| record.durable.deleting),
+            before,
         )
     }
 
-    fn remembered(
-        &self,
-        wanted: &BTreeMap<ResourceKey, AppliedCluster>,
-        last: Option<&Last>,
-    ) -> Result<FleetMemories, StateError> {
+    fn remembered(&self, wanted: &AppliedClusters, last: Option<&Last>) -> Result<FleetMemories, StateError> {
         let last = last.map(|last| &last.health.memory);
         let state = self.context.state;
         let fleet = match last {

@@ -11,8 +11,8 @@ use crate::catalog::RecordedObject;
 use crate::component;
 use crate::component::gateway;
 use crate::component::gateway::health::GatewayName;
-use crate::component::health::ReadWhen;
 use crate::component::health::reading::{annotated, at, count, items, name, number, text};
+use crate::component::health::{AppliedClusters, ReadWhen};
 use crate::component::http_workload::kinds::{COMPONENT_LABEL, DEPLOYMENT as WORKLOAD};
 use crate::component::kafka::user;
 use crate::names::{Digest, Json, Kind, ObjectKey, ResourceKey};
@@ -46,6 +46,8 @@ pub struct AppliedCluster {
     pub kinds: BTreeSet<&'static str>,
     /// The names of the Deployments that were applied for it.
     pub deployments: BTreeSet<String>,
+    /// Whether all manifests were recorded, so that their digests in `applied` stand for them.
+    pub is_recorded: bool,
 }
 
 /// The listener for clients outside of Kubernetes.
@@ -121,53 +123,62 @@ impl AppliedCluster {
             public: listeners().find_map(|listener| public(listener, chain, user.clone())),
             kinds: BTreeSet::new(),
             deployments: BTreeSet::new(),
+            is_recorded: false,
         })
     }
 }
 
+/// What was applied for one cluster.
+#[derive(Default)]
+struct AppliedObjects<'a> {
+    /// The objects that tell what is wanted, in order.
+    told: Vec<(&'a ObjectKey, &'a RecordedObject)>,
+    kinds: BTreeSet<&'static str>,
+    deployments: BTreeSet<String>,
+}
+
 /// Reads the clusters of a fleet. `objects` are the recorded objects with their manifests as last applied.
 /// `live` returns an object as it is on the target, for one whose record was lost. Clusters without a Kafka
-/// object are left out.
+/// object are left out. `before` is an earlier result, which spares reading the same manifests again.
 pub fn of_fleet<'a>(
     objects: impl IntoIterator<Item = (&'a ObjectKey, &'a RecordedObject)>,
     live: impl Fn(&ObjectKey) -> Option<Json>,
     deleting: impl Fn(&ResourceKey) -> bool,
-) -> BTreeMap<ResourceKey, AppliedCluster> {
-    let mut manifests: BTreeMap<&ResourceKey, Vec<Value>> = BTreeMap::new();
-    let mut applied: BTreeMap<&ResourceKey, Vec<Digest>> = BTreeMap::new();
+    before: Option<&AppliedClusters>,
+) -> AppliedClusters {
     let told =
         |key: &ObjectKey| ["Kafka", "KafkaNodePool", "KafkaUser", "Secret"].contains(&key.kind.as_str());
-    let mut kinds: BTreeMap<ResourceKey, BTreeSet<&'static str>> = BTreeMap::new();
-    let mut deployments: BTreeMap<&ResourceKey, BTreeSet<String>> = BTreeMap::new();
     let read_where_applied: BTreeSet<&'static str> = component::kinds()
         .filter(|kind| kind.health.is_some_and(|source| source.when == ReadWhen::Applied))
         .map(|kind| kind.kind)
         .collect();
+    let mut clusters: BTreeMap<ResourceKey, AppliedObjects> = BTreeMap::new();
     for (key, object) in objects {
-        if let Some(kind) = read_where_applied.get(key.kind.as_str()) {
-            let cluster = match object.owner.kind {
-                Kind::Cluster => Some(object.owner.clone()),
-                _ => object.owner.within_cluster().map(|(cluster, _)| cluster),
-            };
-            if let Some(cluster) = cluster {
-                kinds.entry(cluster).or_default().insert(kind);
-            }
-        }
-        if object.owner.kind == Kind::Cluster && key.kind == WORKLOAD.kind {
-            deployments.entry(&object.owner).or_default().insert(key.name.clone());
-        }
-        if object.owner.kind == Kind::Cluster && told(key) {
-            let manifest = object.manifest.clone().or_else(|| live(key));
-            applied.entry(&object.owner).or_default().push(object.applied.clone());
-            manifests.entry(&object.owner).or_default().extend(manifest.map(|manifest| manifest.value()));
+        let kind = read_where_applied.get(key.kind.as_str());
+        if object.owner.kind == Kind::Cluster {
+            let applied = clusters.entry(object.owner.clone()).or_default();
+            applied.kinds.extend(kind);
+            applied.deployments.extend((key.kind == WORKLOAD.kind).then(|| key.name.clone()));
+            applied.told.extend(told(key).then_some((key, object)));
+        } else if let (Some(kind), Some((cluster, _))) = (kind, object.owner.within_cluster()) {
+            clusters.entry(cluster).or_default().kinds.insert(kind);
         }
     }
-    let wanted = manifests.into_iter().filter_map(|(owner, manifests)| {
-        let wanted = AppliedCluster::of(&manifests)?;
-        let applied = applied.remove(owner).unwrap_or_default();
-        let (deleting, kinds) = (deleting(owner), kinds.remove(owner).unwrap_or_default());
-        let deployments = deployments.remove(owner).unwrap_or_default();
-        Some((owner.clone(), AppliedCluster { deleting, applied, kinds, deployments, ..wanted }))
+    let wanted = clusters.into_iter().filter_map(|(owner, AppliedObjects { told, kinds, deployments })| {
+        let is_recorded = told.iter().all(|(_, object)| object.manifest.is_some());
+        let applied: Vec<Digest> = told.iter().map(|(_, object)| object.applied.clone()).collect();
+        let is_same = |was: &&AppliedCluster| was.is_recorded && is_recorded && was.applied == applied;
+        let wanted = match before.and_then(|before| before.get(&owner)).filter(is_same) {
+            Some(was) => was.clone(),
+            None => {
+                let manifest = |(key, object): &(&ObjectKey, &RecordedObject)| {
+                    object.manifest.clone().or_else(|| live(key)).map(|manifest| manifest.value())
+                };
+                AppliedCluster::of(&told.iter().filter_map(manifest).collect::<Vec<_>>())?
+            }
+        };
+        let deleting = deleting(&owner);
+        Some((owner, AppliedCluster { deleting, applied, kinds, deployments, is_recorded, ..wanted }))
     });
     wanted.collect()
 }
@@ -271,6 +282,36 @@ mod tests {
             public(Exposure::LoadBalancer, json!({"advanced_config": {"cluster_access": "Internal"}})),
             None
         );
+    }
+
+    #[test]
+    fn manifests_are_read_again_only_if_others_were_applied() {
+        let key =
+            |name: &str| -> ObjectKey { format!("kafka.strimzi.io/v1|Kafka|n|{name}").try_into().unwrap() };
+        let object = |applied: &str, version: Option<&str>| RecordedObject {
+            owner: "Cluster/acme/orders".to_owned().try_into().unwrap(),
+            uid: Some("u".to_owned()),
+            applied: Digest::of(applied),
+            manifest: version.map(|version| kafka(version).into()),
+        };
+        fn kafka(version: &str) -> Value {
+            json!({"kind": "Kafka", "metadata": {"name": "orders", "namespace": "n"}, "spec": {"kafka": {"version": version}}})
+        }
+        let read = |object: RecordedObject, before: Option<&AppliedClusters>| {
+            let objects = [(key("orders"), object)];
+            let objects = objects.iter().map(|(key, object)| (key, object));
+            of_fleet(objects, |_| Some(kafka("live").into()), |_| false, before)
+        };
+        let version = |clusters: &AppliedClusters| clusters.values().next().unwrap().version.clone().unwrap();
+        let first = read(object("one", Some("4.2.0")), None);
+        assert_eq!(version(&first), "4.2.0");
+        // A digest stands for its manifest, so another manifest under it isn't even looked at.
+        assert_eq!(read(object("one", Some("unread")), Some(&first)), first);
+        assert_eq!(version(&read(object("two", Some("4.3.0")), Some(&first))), "4.3.0");
+        // The object on the target may change without its digest.
+        let unrecorded = read(object("one", None), Some(&first));
+        assert_eq!(version(&unrecorded), "live");
+        assert_eq!(version(&read(object("one", Some("4.2.0")), Some(&unrecorded))), "4.2.0");
     }
 
     #[test]
