@@ -323,12 +323,15 @@ impl Installation {
             }
             let health = health::FleetJudge { fleet, context }.judge(&held, target.zip(observed.as_mut()))?;
             let (desired, observed) = (desired.as_ref(), observed.as_ref());
-            let site = FleetInputs { fleet, desired, recorded: Some(&held), observed, dry_runs: None };
-            let mut facts = facts.flatten();
-            let mut part = planner.checked_fleet(&site, facts.as_deref());
+            let indexed = planner.index(FleetInputs { fleet, desired, recorded: Some(&held), observed });
+            let facts = facts.flatten();
+            let mut compared = indexed.compare(facts.as_deref());
+            let mut part = compared.part(None);
+            let newer_facts;
             if let Some(target) = target.filter(|target| part.needs_facts() && !target.knows_facts()) {
-                facts = runtime.block_on(target.preflight_again(extras));
-                part = planner.checked_fleet(&site, facts.as_deref());
+                newer_facts = runtime.block_on(target.preflight_again(extras));
+                compared = indexed.compare(newer_facts.as_deref());
+                part = compared.part(None);
             }
             let ask = |target| match memory {
                 None => runtime.block_on(dry_runs::ask(target, &part, &checked.secrets)),
@@ -341,9 +344,7 @@ impl Installation {
                 )),
             };
             let part = match target.and_then(ask) {
-                Some(runs) => {
-                    planner.checked_fleet(&FleetInputs { dry_runs: Some(&runs), ..site }, facts.as_deref())
-                }
+                Some(runs) => compared.part(Some(&runs)),
                 None => part,
             };
             let unknown = observed.map(|observed| unknown(checked, fleet, observed)).unwrap_or_default();

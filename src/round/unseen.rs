@@ -60,5 +60,5 @@ pub(super) fn plan_unseen(
     let observed = &ObservedFleet { health, ..ObservedFleet::unknown(Reach::UnderWay { since }) };
     let desired = renderer.fleet(fleet);
     let (desired, recorded, observed) = (desired.as_ref(), Some(&held), Some(observed));
-    Ok(planner.fleet(&FleetInputs { fleet, desired, recorded, observed, dry_runs: None }))
+    Ok(planner.fleet(&FleetInputs { fleet, desired, recorded, observed }))
 }

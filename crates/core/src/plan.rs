@@ -40,6 +40,7 @@ pub use display::{
     markdown, outline, plain, plain_lines, reason, sections, summary_sentence, wait_remedy,
 };
 pub use dry_run::{AlikeDryRuns, DryRunRequests};
+pub use fleet::{ComparedFleet, IndexedFleet};
 pub use guard::approval::{DELETIONS_WINDOW, is_approval_id};
 pub use guard::awaited::LONG;
 pub use guard::refusal::UNDO_BY_HAND;
@@ -61,7 +62,6 @@ pub use model::{
     OrganizationPlan, Pauses, Plan, Policy, Repeated, Retry, SizeChange, Sizes, Step, Summary, Verb, Verdict,
     Waiting,
 };
-use preflight::PreflightFacts;
 use world::PlanContext;
 pub use world::changed_fields;
 
@@ -86,7 +86,6 @@ pub fn plan(
             desired: desired.fleets.get(fleet),
             recorded: recorded.fleets.get(fleet),
             observed: observed.fleets.get(fleet),
-            dry_runs: None,
         })
     };
     let parts = fleets.iter().map(part).collect();
@@ -126,13 +125,14 @@ impl<'a> Planner<'a> {
         self.world.catalog.fleets.keys().chain(self.world.owners.keys()).cloned().collect()
     }
 
+    /// Plans one fleet without preflight facts and dry runs.
     pub fn fleet(&self, site: &FleetInputs) -> FleetPart {
-        fleet::plan_one_fleet(&self.world, site, None)
+        self.index(*site).compare(None).part(None)
     }
 
-    /// Plans one fleet with what preflight found: changes wait for what is missing, with a condition.
-    pub fn checked_fleet(&self, site: &FleetInputs, facts: Option<&PreflightFacts>) -> FleetPart {
-        fleet::plan_one_fleet(&self.world, site, facts)
+    /// Begins to plan one fleet.
+    pub fn index<'s>(&'s self, site: FleetInputs<'s>) -> IndexedFleet<'s> {
+        IndexedFleet::of(&self.world, site)
     }
 
     /// Plans a fleet from a remembered comparison, which is valid while its inputs are unchanged. Returns

@@ -5,7 +5,7 @@ use crate::catalog::{CLUSTER_UID, Condition, Gauge, ResolvedFleet, ResourceStatu
 use crate::component::dns_records;
 use crate::config::Mode;
 use crate::health::FleetHealth;
-use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
+use crate::names::{Digest, FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::plan::compare::diff::{Differences, TargetContents, differences};
 use crate::plan::compare::upgrade::Upgrades;
 use crate::plan::memory::{Settled, SettledFleet};
@@ -17,12 +17,31 @@ use crate::plan::preflight::{self, FleetSupport, PreflightFacts};
 use crate::plan::repair;
 use crate::plan::world::PlanContext;
 use crate::plan::{
-    Change, FleetPlan, Reach, Verb, Waiting, change, deletion, guard::approval, guard::disruption,
+    Change, DryRuns, FleetPlan, Reach, Verb, Waiting, change, deletion, guard::approval, guard::disruption,
     guard::in_use, guard::maintenance, guard::pause, guard::refusal, guard::waiting,
     guard::withdrawn_secrets, inputs, size,
 };
 use crate::problem::Problem;
 
+/// The inputs of one fleet, with an index of what its target contains. It serves all comparisons with the target.
+pub struct IndexedFleet<'a> {
+    world: &'a PlanContext<'a>,
+    site: FleetInputs<'a>,
+    target: TargetContents<'a>,
+    /// The digest of what was observed.
+    observed: Digest,
+}
+
+/// A fleet's desired objects compared with those on its target. Plans with and without the answers to dry runs are made
+/// from the same comparison.
+pub struct ComparedFleet<'a> {
+    indexed: &'a IndexedFleet<'a>,
+    facts: Option<&'a PreflightFacts>,
+    upgrades: Upgrades,
+    look: FleetComparison,
+}
+
+#[derive(Clone)]
 struct FleetComparison {
     reach: Reach,
     differences: BTreeMap<ResourceKey, Differences>,
@@ -33,13 +52,13 @@ struct FleetComparison {
 }
 
 impl FleetComparison {
-    fn at(world: &PlanContext, site: &FleetInputs, facts: Option<&PreflightFacts>) -> Self {
-        let target = TargetContents::of(site, world.infra_type(site.fleet));
+    fn of(indexed: &IndexedFleet, site: &FleetInputs, facts: Option<&PreflightFacts>) -> Self {
+        let IndexedFleet { world, target, .. } = indexed;
         let wanted = site.desired.into_iter().flat_map(|manifests| manifests.values());
         let wanted = wanted.filter(|manifest| world.absence(&manifest.owner).is_none());
         let adopts =
             |owner: &ResourceKey| world.catalog.resources.get(owner).is_some_and(|it| it.spec.adopts());
-        let mut differences = differences(wanted, &target, adopts);
+        let mut differences = differences(wanted, target, adopts);
         retain_permanent_objects(world, &mut differences);
         retain_undecided_records(world, site, &target.reach, &mut differences);
         if let Some(facts) = facts {
@@ -47,7 +66,7 @@ impl FleetComparison {
         }
         let health = site.observed.and_then(|observed| observed.health.as_ref());
         let (status, unwell, troubles) = split(health);
-        Self { reach: target.reach, differences, status, unwell, troubles }
+        Self { reach: target.reach.clone(), differences, status, unwell, troubles }
     }
 
     fn quiet(health: Option<&FleetHealth>) -> Self {
@@ -102,63 +121,74 @@ fn retain_permanent_objects(world: &PlanContext, differences: &mut BTreeMap<Reso
     differences.retain(|_, differences| !differences.is_empty());
 }
 
-pub(super) fn plan_one_fleet(
-    world: &PlanContext,
-    site: &FleetInputs,
-    facts: Option<&PreflightFacts>,
-) -> FleetPart {
-    let rendered = site;
-    let mut upgrades = Upgrades::of(world, rendered, facts);
-    let mut look = FleetComparison::at(world, &upgrades.site(rendered), facts);
-    // Irreversible changes are made alone: no edit may be combined with them, even one that no object shows.
-    let is_edited = |owner: &ResourceKey| world.current(owner).is_some_and(|it| !it.fields.is_empty());
-    if upgrades.raise(rendered, |owner| look.differs(owner) || is_edited(owner)) {
-        look = FleetComparison::at(world, &upgrades.site(rendered), facts);
+impl<'a> IndexedFleet<'a> {
+    pub(super) fn of(world: &'a PlanContext<'a>, site: FleetInputs<'a>) -> Self {
+        let target = TargetContents::of(&site, world.infra_type(site.fleet));
+        Self { world, site, target, observed: inputs::target(&site) }
     }
-    let site = &upgrades.site(rendered);
-    let (here, observed) = (site.owners(world.catalog), inputs::target(site));
-    let owners = known(world, site.fleet, here.iter().copied());
-    let is_decided = site.observed.is_none_or(|it| it.undecided.is_empty() && it.conditions.is_empty());
-    let is_quiet = is_decided
-        && look.is_quiet()
-        && upgrades.are_over()
-        && here == site.all_owners()
-        && all_are_named(world, &owners);
-    let records = look.records(site);
-    let FleetOutcome { plan, problems, lacks, troubles, approved, repairs } =
-        plan(world, site.fleet, look, &owners, ObservationSource::Now(site, facts, &upgrades));
-    let here = here.into_iter().cloned().collect();
-    let Upgrades { newer, awaits_operator, .. } = &upgrades;
-    let support = FleetSupport::of(rendered, facts);
-    let quiet = is_quiet.then(|| {
-        Arc::new(UnchangedFleet {
+
+    /// Compares with what preflight found, if that is known: changes wait for what is missing, with a condition.
+    pub fn compare(&'a self, facts: Option<&'a PreflightFacts>) -> ComparedFleet<'a> {
+        let Self { world, site, .. } = self;
+        let mut upgrades = Upgrades::of(world, site, facts);
+        let mut look = FleetComparison::of(self, &upgrades.site(site), facts);
+        // Irreversible changes are made alone: no edit may be combined with them, even one that no object shows.
+        let is_edited = |owner: &ResourceKey| world.current(owner).is_some_and(|it| !it.fields.is_empty());
+        if upgrades.raise(site, |owner| look.differs(owner) || is_edited(owner)) {
+            look = FleetComparison::of(self, &upgrades.site(site), facts);
+        }
+        ComparedFleet { indexed: self, facts, upgrades, look }
+    }
+}
+
+impl ComparedFleet<'_> {
+    /// Plans the fleet, with the target's answers to the dry runs of an earlier such part if it was asked.
+    pub fn part(&self, dry_runs: Option<&DryRuns>) -> FleetPart {
+        let Self { indexed, facts, upgrades, look } = self;
+        let IndexedFleet { world, site: rendered, target, observed } = indexed;
+        let site = &upgrades.site(rendered);
+        let here = site.owners(world.catalog);
+        let owners = known(world, site.fleet, here.iter().copied());
+        let is_decided = site.observed.is_none_or(|it| it.undecided.is_empty() && it.conditions.is_empty());
+        let is_quiet = is_decided
+            && look.is_quiet()
+            && upgrades.are_over()
+            && here == site.all_owners()
+            && all_are_named(world, &owners);
+        let records = look.records(site);
+        let seen = ObservationSource::Now { site, target, facts: *facts, dry_runs, upgrades };
+        let FleetOutcome { plan, problems, lacks, troubles, approved, repairs } =
+            plan(world, site.fleet, look.clone(), &owners, seen);
+        let here = here.into_iter().cloned().collect();
+        let Upgrades { newer, awaits_operator, .. } = upgrades;
+        let support = FleetSupport::of(rendered, *facts);
+        let quiet = is_quiet.then(|| {
+            Arc::new(UnchangedFleet {
+                observed: observed.clone(),
+                owners: here,
+                lacks,
+                newer: newer.clone(),
+                support: support.clone(),
+                records: records.clone(),
+                awaits_operator: *awaits_operator,
+            })
+        });
+        FleetPart {
+            fleet: site.fleet.clone(),
+            plan,
+            problems,
             observed: observed.clone(),
-            owners: here,
-            lacks,
+            owners,
+            cluster: site.observed.and_then(|observed| observed.cluster.clone()),
             newer: newer.clone(),
-            support: support.clone(),
-            records: records.clone(),
-            awaits_operator: *awaits_operator,
-        })
-    });
-    let newer = newer.clone();
-    let cluster = site.observed.and_then(|observed| observed.cluster.clone());
-    let fleet = site.fleet.clone();
-    FleetPart {
-        fleet,
-        plan,
-        problems,
-        observed,
-        owners,
-        cluster,
-        newer,
-        support,
-        records,
-        troubles,
-        approved,
-        repairs,
-        quiet,
-        settled: None,
+            support,
+            records,
+            troubles,
+            approved,
+            repairs,
+            quiet,
+            settled: None,
+        }
     }
 }
 
@@ -223,8 +253,14 @@ fn all_are_named(world: &PlanContext, owners: &BTreeSet<ResourceKey>) -> bool {
 /// The source of the facts about a fleet's target.
 #[derive(Clone, Copy)]
 enum ObservationSource<'a> {
-    /// The target was observed now, with preflight facts if there are any.
-    Now(&'a FleetInputs<'a>, Option<&'a PreflightFacts>, &'a Upgrades),
+    /// The target was observed now, with preflight facts and answers to dry runs if there are any.
+    Now {
+        site: &'a FleetInputs<'a>,
+        target: &'a TargetContents<'a>,
+        facts: Option<&'a PreflightFacts>,
+        dry_runs: Option<&'a DryRuns>,
+        upgrades: &'a Upgrades,
+    },
     /// The target was observed before, with these conditions.
     Before(&'a [Condition]),
 }
@@ -245,14 +281,15 @@ fn plan(
     owning: &BTreeSet<ResourceKey>,
     seen: ObservationSource,
 ) -> FleetOutcome {
-    let (site, facts, upgrades) = match seen {
-        ObservationSource::Now(site, facts, upgrades) => (Some(site), facts, Some(upgrades)),
-        ObservationSource::Before(_) => (None, None, None),
+    let (site, facts, runs, upgrades) = match seen {
+        ObservationSource::Now { site, facts, dry_runs, upgrades, .. } => {
+            (Some(site), facts, dry_runs, Some(upgrades))
+        }
+        ObservationSource::Before(_) => (None, None, None, None),
     };
     let FleetComparison { reach, mut differences, status, unwell, troubles } = look;
     let foreign = foreign(&differences);
     let (mut changes, mut problems) = (Vec::new(), Vec::new());
-    let runs = site.and_then(|site| site.dry_runs);
     for owner in owners(owning, &differences) {
         let mut differences = differences.remove(&owner).unwrap_or_default();
         if let Some(absence) = world.absence(&owner) {
@@ -282,10 +319,10 @@ fn plan(
     }
     waiting::for_target(&reach, &mut changes);
     let lacks = match seen {
-        ObservationSource::Now(site, Some(facts), _) => {
+        ObservationSource::Now { site, facts: Some(facts), .. } => {
             preflight::judge(world, site, facts, &reach, &mut changes)
         }
-        ObservationSource::Now(_, None, _) => Vec::new(),
+        ObservationSource::Now { facts: None, .. } => Vec::new(),
         ObservationSource::Before(lacks) => lacks.to_vec(),
     };
     waiting::for_fleet(key, &mut changes);
@@ -308,7 +345,9 @@ fn plan(
     waiting::for_clusters(&mut changes);
     pause::of_mode(world, &mut changes);
     let (repairs, undecided) = match seen {
-        ObservationSource::Now(site, facts, _) if is_known => repair::of_fleet(world, site, facts, &changes),
+        ObservationSource::Now { site, target, facts, dry_runs, .. } if is_known => {
+            repair::of_fleet(world, (site, target), (facts, dry_runs), &changes)
+        }
         _ => Default::default(),
     };
     let resolved = world.catalog.fleets.get(key);

@@ -24,8 +24,8 @@ use crate::plan::model::site::FleetInputs;
 use crate::plan::preflight::{self, PreflightFacts};
 use crate::plan::world::PlanContext;
 use crate::plan::{
-    Cause, Change, DryRun, FleetPlan, Reach, Step, Verb, Verdict, Waiting, compare::effects, dry_run,
-    guard::in_use, guard::pause,
+    Cause, Change, DryRun, DryRuns, FleetPlan, Reach, Step, Verb, Verdict, Waiting, compare::effects,
+    dry_run, guard::in_use, guard::pause,
 };
 
 /// The first effect of every repair.
@@ -34,8 +34,8 @@ const WHILE_IT_WAITS: &str = "restores what was applied last, while the other ch
 /// Returns the possible repairs, and conditions for objects that other programs keep changing.
 pub(super) fn of_fleet(
     world: &PlanContext,
-    site: &FleetInputs,
-    facts: Option<&PreflightFacts>,
+    (site, target): (&FleetInputs, &TargetContents),
+    (facts, dry_runs): (Option<&PreflightFacts>, Option<&DryRuns>),
     changes: &[Change],
 ) -> (Vec<Repair>, Vec<Condition>) {
     // A resource whose creation is incomplete was never applied as a whole, and one that is being deleted
@@ -48,11 +48,10 @@ pub(super) fn of_fleet(
     if world.policy.mode != Mode::Auto || changes.is_empty() {
         return (Vec::new(), Vec::new());
     }
-    let target = TargetContents::of(site, world.infra_type(site.fleet));
     let (mut repairs, mut conditions) = (Vec::new(), Vec::new());
-    for (resource, drifted) in drifted(&target, site.desired, |owner| changes.contains_key(owner)) {
+    for (resource, drifted) in drifted(target, site.desired, |owner| changes.contains_key(owner)) {
         let Some(change) = changes.get(&resource) else { continue };
-        let work = RepairContext { world, site, change };
+        let work = RepairContext { world, site, dry_runs, change };
         let (repair, flapping) = work.repair(drifted);
         repairs.push(repair);
         conditions.extend(flapping);
@@ -118,6 +117,7 @@ fn is_left_alone(waiting: &Waiting) -> bool {
 struct RepairContext<'a> {
     world: &'a PlanContext<'a>,
     site: &'a FleetInputs<'a>,
+    dry_runs: Option<&'a DryRuns>,
     change: &'a Change,
 }
 
@@ -142,7 +142,7 @@ impl RepairContext<'_> {
     }
 
     fn with(&self, mut found: Vec<ObjectDiff>) -> Change {
-        let RepairContext { world, site, change } = *self;
+        let RepairContext { world, site, change, .. } = *self;
         let by = found.iter().filter_map(|found| found.drift.as_ref()).find_map(|drift| drift.by.clone());
         let cause = Cause::Drift { by };
         let said = |found: &ObjectDiff| Some((found.step.object.clone(), self.said(&found.step)?.clone()));
@@ -209,7 +209,7 @@ impl RepairContext<'_> {
         if other.is_some_and(|other| body(other) != body(step)) {
             return None;
         }
-        self.site.dry_runs?.get(&step.object)
+        self.dry_runs?.get(&step.object)
     }
 }
 

@@ -53,7 +53,7 @@ pub(in crate::plan) struct Drift {
     pub by: Option<String>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(in crate::plan) struct Differences {
     pub found: Vec<ObjectDiff>,
     pub foreign: Vec<ObjectKey>,

@@ -17,8 +17,6 @@ pub struct FleetInputs<'a> {
     pub recorded: Option<&'a RecordedFleet>,
     /// The existing objects; `None` if it was not observed.
     pub observed: Option<&'a ObservedFleet>,
-    /// The target's answers for the steps of a first part of the plan; `None` if it was not asked.
-    pub dry_runs: Option<&'a DryRuns>,
 }
 
 impl<'a> FleetInputs<'a> {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::plan::{
-    AlikeDryRuns, Audience, Contest, DryRun, DryRuns, FleetInputs, Planner, Remark, Step, Waiting, display,
+    AlikeDryRuns, Audience, Contest, DryRun, DryRuns, Planner, Remark, Step, Waiting, display,
 };
 
 /// Returns the plan with these dry runs, and the objects that could and could not be asked about.
@@ -17,7 +17,7 @@ fn asked(lab: &Lab, runs: &DryRuns) -> (Plan, Vec<String>, Vec<String>) {
         other => panic!("{other:?}"),
     };
     let foregone = questions.foregone.iter().map(|(object, run)| format!("{object} {}", why(run))).collect();
-    let second = planner.fleet(&FleetInputs { dry_runs: Some(runs), ..site });
+    let second = planner.index(site).compare(None).part(Some(runs));
     (planner.finish(vec![second]), steps, foregone)
 }
 

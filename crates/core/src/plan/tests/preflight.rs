@@ -16,7 +16,6 @@ impl Lab {
             desired: desired.fleets.get(fleet),
             recorded: self.recorded.fleets.get(fleet),
             observed: self.observed.fleets.get(fleet),
-            dry_runs: None,
         }
     }
 }
@@ -73,7 +72,7 @@ pub(super) fn planned(lab: &Lab, facts: &PreflightFacts, edit: impl Fn(&ObjectKe
     }
     let site = lab.site(&fleet, &desired);
     let planner = Planner::new(&catalog, &lab.recorded, BTreeSet::new(), &lab.policy, None);
-    let part = planner.checked_fleet(&site, Some(facts));
+    let part = planner.index(site).compare(Some(facts)).part(None);
     planner.finish(vec![part]).fleets.remove(0)
 }
 
@@ -298,7 +297,7 @@ fn conditions_are_remembered_with_a_fleet_that_is_as_it_should_be() {
     let site = lab.site(&fleet, &desired);
     let facts = PreflightFacts { room: Some(NodeCapacity::default()), ..complete() };
     let planner = || Planner::new(&catalog, &lab.recorded, BTreeSet::new(), &lab.policy, None);
-    let part = planner().checked_fleet(&site, Some(&facts));
+    let part = planner().index(site).compare(Some(&facts)).part(None);
     let quiet = part.quiet().unwrap().clone();
     let remembered = planner().unchanged_fleet(&fleet, &quiet, None).unwrap();
     let plan = planner().finish(vec![part]);

@@ -12,7 +12,7 @@ fn look_at(lab: &Lab, facts: &PreflightFacts) -> String {
     let (catalog, desired, fleet) = (lab.catalog(), lab.desired(), fleet_key());
     let site = lab.site(&fleet, &desired);
     let planner = Planner::new(&catalog, &lab.recorded, Default::default(), &lab.policy, None);
-    let part = planner.checked_fleet(&site, Some(facts));
+    let part = planner.index(site).compare(Some(facts)).part(None);
     let plan = planner.finish(vec![part]);
     let page = display(&plan, Audience { color: false, width: 100, tree: "specs" });
     let told = |line: &&str| line.contains("CPUs") || line.contains(" cluster ");

@@ -341,11 +341,11 @@ fn the_newest_version_that_the_operator_runs_is_told() {
     let (catalog, desired, fleet) = (lab.catalog(), lab.desired(), fleet_key());
     let (recorded, observed) = (lab.recorded.fleets.get(&fleet), lab.observed.fleets.get(&fleet));
     let desired = desired.fleets.get(&fleet);
-    let site = FleetInputs { fleet: &fleet, desired, recorded, observed, dry_runs: None };
+    let site = FleetInputs { fleet: &fleet, desired, recorded, observed };
     let planner = Planner::new(&catalog, &lab.recorded, BTreeSet::new(), &lab.policy, None);
     let newer = [(key(ORDERS), "4.3.1")].into();
     let facts = facts(&["4.2.1", "4.3.1"]);
-    let part = planner.checked_fleet(&site, Some(&facts));
+    let part = planner.index(site).compare(Some(&facts)).part(None);
     assert_eq!(*part.newer(), newer);
     assert_eq!(*planner.unchanged_fleet(&fleet, part.quiet().unwrap(), None).unwrap().newer(), newer);
     assert!(planner.fleet(&site).newer().is_empty());
