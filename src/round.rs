@@ -281,7 +281,7 @@ impl Installation {
         let plans = memory.map(|memory| &memory.plans);
         let planner = Planner::new(catalog, recorded, protected, policy, plans);
         planner.compare_all();
-        let renderer = Renderer::new(catalog);
+        let renderer = Renderer::after(catalog, memory.map(|memory| &memory.renderings));
         let mut fleets = planner.fleets();
         fleets.extend(targets.fleets().cloned());
         fleets.extend(state.map(State::fleets).transpose()?.unwrap_or_default());
@@ -308,10 +308,10 @@ impl Installation {
             let resolved = catalog.fleets.get(fleet);
             let extras = resolved.map(|fleet| Extras::of(&fleet.spec)).unwrap_or_default();
             let applied = held.objects.iter().map(|(key, object)| (key, &object.owner));
-            let wanted = desired.iter().flatten().map(|(key, object)| (key, &object.owner));
+            let wanted = desired.iter().flat_map(|it| &**it).map(|(key, object)| (key, &object.owner));
             let extras = extras.with(applied.chain(wanted));
             let there = &checked.recorded.resources;
-            let seen = begun.map(|look| runtime.block_on(look.observe(&held, desired.as_ref(), there)));
+            let seen = begun.map(|look| runtime.block_on(look.observe(&held, desired.as_deref(), there)));
             let (mut observed, view) = seen.unzip();
             records::keep_undecided(observed.as_mut(), &held, &named, &hosts);
             let reached = observed.as_ref().is_some_and(|observed| observed.reach == Reach::Reached);
@@ -322,7 +322,7 @@ impl Installation {
                 *observed = ObservedFleet::unknown(error.reach(held.observed_at));
             }
             let health = health::FleetJudge { fleet, context }.judge(&held, target.zip(observed.as_mut()))?;
-            let (desired, observed) = (desired.as_ref(), observed.as_ref());
+            let (desired, observed) = (desired.as_deref(), observed.as_ref());
             let indexed = planner.index(FleetInputs { fleet, desired, recorded: Some(&held), observed });
             let facts = facts.flatten();
             let mut compared = indexed.compare(facts.as_deref());
@@ -355,7 +355,8 @@ impl Installation {
             Ok((part, Vec::new(), context.last(fleet)))
         };
         let seen = |fleet: &FleetKey| {
-            let (Some(RoundMemory { targets: memory, .. }), Some(target)) = (memory, targets.get(fleet))
+            let (Some(RoundMemory { targets: memory, renderings, .. }), Some(target)) =
+                (memory, targets.get(fleet))
             else {
                 return Ok(look(fleet, None)?.0);
             };
@@ -368,7 +369,12 @@ impl Installation {
                 return Ok((part, Vec::new(), health));
             }
             let (looked, view) = look(fleet, memory.last_view(fleet).as_ref())?;
-            memory.remember(fleet, basis, view, looked.0.quiet());
+            let quiet = looked.0.quiet();
+            if quiet.is_some() {
+                // It isn't rendered again before it changes. Those of all fleets would take much memory.
+                renderings.put(fleet, None);
+            }
+            memory.remember(fleet, basis, view, quiet);
             Ok(looked)
         };
         let part = |fleet: &FleetKey| {

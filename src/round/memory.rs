@@ -3,6 +3,7 @@
 mod corrections;
 mod repeats;
 mod timer;
+mod wanted;
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,17 +16,18 @@ use serde_json::Value;
 use super::dry_runs::DryRunAnswers;
 use super::health::Judgements;
 use super::{ReachabilityTable, Round, UnderWay};
-use crate::catalog::{Catalog, Recorded, ResolvedSecret, ResolvedTree, Resource};
+use crate::catalog::{Recorded, ResolvedTree};
 use crate::execute::ExecutionReport;
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel::locked;
 use crate::plan::{Announced, Change, FleetPlan, Pauses, PlanMemory, Retry, Verb};
-use crate::render::{RenderInputs, Renderer};
-use crate::spec::{Documents, Spec};
+use crate::render::Renderings;
+use crate::spec::Documents;
 use crate::target::{self, Backoff};
 use corrections::DriftCorrections;
 use repeats::RepeatedChanges;
 use timer::{Moment, RecentDeletions, Timer};
+use wanted::WantedFleet;
 
 /// The backoff before a fleet is retried after a failure.
 const PAUSES: Backoff = Backoff::around(Duration::from_secs(1), LONGEST);
@@ -46,6 +48,8 @@ pub struct RoundMemory {
     pub(super) plans: PlanMemory,
     /// The last tree, after which the next one is resolved.
     tree: Mutex<Option<Arc<ResolvedTree>>>,
+    /// The objects of fleets that aren't in their desired state.
+    pub(super) renderings: Renderings,
     /// The findings of probes. Copies share it.
     pub reachability: Arc<ReachabilityTable>,
     pub(super) asked: DryRunAnswers,
@@ -120,12 +124,19 @@ impl RoundMemory {
             let state = self.state();
             (state.announced.clone(), state.changed.clone(), state.removed.clone())
         };
-        let state = Mutex::new(MemoryState { announced, changed, removed, ..MemoryState::default() });
-        let (targets, judged, works) = (self.targets.copy(), self.judged.copy(), Arc::clone(&self.works));
-        let reachability = Arc::clone(&self.reachability);
-        let tree = Mutex::new(self.last_tree());
-        let plans = self.plans.copy();
-        Self { targets, judged, plans, tree, reachability, works, state, is_copy: true, ..Self::default() }
+        let state = MemoryState { announced, changed, removed, ..MemoryState::default() };
+        Self {
+            targets: self.targets.copy(),
+            judged: self.judged.copy(),
+            plans: self.plans.copy(),
+            tree: Mutex::new(self.last_tree()),
+            renderings: self.renderings.copy(),
+            reachability: Arc::clone(&self.reachability),
+            works: Arc::clone(&self.works),
+            state: Mutex::new(state),
+            is_copy: true,
+            ..Self::default()
+        }
     }
 
     pub(super) fn last_tree(&self) -> Option<Arc<ResolvedTree>> {
@@ -142,6 +153,7 @@ impl RoundMemory {
         self.targets.retain(is_there);
         self.judged.retain(is_there);
         self.asked.retain(is_there);
+        self.renderings.retain(is_there);
     }
 
     pub(super) fn goes_on(&self) {
@@ -398,34 +410,12 @@ fn done<'p>(
     changes.into_iter().filter(move |change| change.is_ready() && done.contains(&change.resource))
 }
 
-/// A fleet's desired state: its spec, its clusters and its connection.
-#[derive(Debug, Clone)]
-struct WantedFleet {
-    own: Option<Arc<Resource>>,
-    inputs: RenderInputs,
-}
-
-impl WantedFleet {
-    fn of(catalog: &Catalog, fleet: &FleetKey) -> Self {
-        let own = catalog.resources.get(&fleet.resource()).map(Arc::clone);
-        Self { own, inputs: Renderer::new(catalog).inputs(fleet) }
-    }
-}
-
-impl PartialEq for WantedFleet {
-    fn eq(&self, other: &Self) -> bool {
-        fn own(it: &WantedFleet) -> Option<(&Spec, &BTreeMap<String, ResolvedSecret>)> {
-            it.own.as_ref().map(|own| (&own.spec, &own.secrets))
-        }
-        own(self) == own(other) && self.inputs == other.inputs
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::Config;
     use crate::execute::{CompletedChange, ExecutionFailure};
+    use crate::render::RenderInputs;
     use crate::target::{DirectoryTarget, FleetBasis, Target};
     use uuid::Uuid;
 

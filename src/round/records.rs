@@ -1,6 +1,7 @@
 //! DNS records in a round: the ones that a fleet should have, once it is known where they lead.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::catalog::RecordedFleet;
 use crate::component::dns_records::{self, FoundHosts, NamedResource};
@@ -9,14 +10,17 @@ use crate::plan::ObservedFleet;
 use crate::render::FleetManifests;
 
 pub(super) fn add(
-    desired: &mut Option<FleetManifests>,
+    desired: &mut Option<Arc<FleetManifests>>,
     named: &[NamedResource<'_>],
     hosts: &BTreeMap<ResourceKey, FoundHosts>,
 ) {
     let Some(desired) = desired else { return };
     let found = named.iter().filter_map(|named| Some((named, hosts.get(&named.key)?)));
-    let records = found.flat_map(|(named, found)| named.records(found));
-    desired.extend(records.map(|record| (record.key.clone(), record)));
+    let mut records = found.flat_map(|(named, found)| named.records(found)).peekable();
+    // What others share is copied only if there is something to add.
+    if records.peek().is_some() {
+        Arc::make_mut(desired).extend(records.map(|record| (record.key.clone(), record)));
+    }
 }
 
 pub(super) fn keep_undecided(

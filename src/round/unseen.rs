@@ -1,6 +1,7 @@
 //! Plans fleets without a look at their targets: by their records and their last health.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -34,7 +35,8 @@ impl Installation {
         for fleet in fleets {
             let judged = health.get(fleet).and_then(|health| health.judged.clone());
             let applied = applied.map(|(catalog, owner)| {
-                let objects = Renderer::new(catalog).fleet(fleet).unwrap_or_default().into_values();
+                let objects = Renderer::new(catalog).fleet(fleet).map(Arc::unwrap_or_clone);
+                let objects = objects.unwrap_or_default().into_values();
                 objects.filter(|manifest| manifest.owner == *owner).collect()
             });
             let part = plan_unseen(by, (fleet, now), judged, applied.unwrap_or_default())?;
@@ -59,6 +61,6 @@ pub(super) fn plan_unseen(
     }
     let observed = &ObservedFleet { health, ..ObservedFleet::unknown(Reach::UnderWay { since }) };
     let desired = renderer.fleet(fleet);
-    let (desired, recorded, observed) = (desired.as_ref(), Some(&held), Some(observed));
+    let (desired, recorded, observed) = (desired.as_deref(), Some(&held), Some(observed));
     Ok(planner.fleet(&FleetInputs { fleet, desired, recorded, observed }))
 }

@@ -11,7 +11,7 @@ pub mod yaml;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::catalog::{Catalog, ResolvedCluster, ResolvedFleet};
@@ -19,7 +19,8 @@ use crate::component::dns_records::NamedResource;
 use crate::component::{COMPONENTS, ClusterPart, FleetScope};
 pub use crate::component::{Manifest, SecretEncoding, SecretSlot, Stage};
 use crate::config::{Config, SecretsConfig};
-use crate::names::{FleetKey, ObjectKey};
+use crate::names::{FleetKey, ObjectKey, ResourceKey};
+use crate::parallel::Memo;
 use crate::spec::Fleet;
 
 /// Renders every cluster of the catalog. Every fleet is a key of the result, even without clusters.
@@ -27,7 +28,8 @@ use crate::spec::Fleet;
 /// Rendering can't fail: resolving the catalog refuses everything that can't be rendered faithfully.
 pub fn render(catalog: &Catalog) -> Desired {
     let renderer = Renderer::new(catalog);
-    let fleets = renderer.clusters.keys().filter_map(|key| Some(((*key).clone(), renderer.fleet(key)?)));
+    let objects = |key| renderer.fleet(key).map(Arc::unwrap_or_clone);
+    let fleets = renderer.clusters.keys().filter_map(|key| Some(((*key).clone(), objects(key)?)));
     Desired { fleets: fleets.collect() }
 }
 
@@ -35,10 +37,16 @@ pub struct Renderer<'a> {
     config: &'a Arc<Config>,
     fleets: &'a BTreeMap<FleetKey, Arc<ResolvedFleet>>,
     clusters: BTreeMap<&'a FleetKey, Vec<&'a Arc<ResolvedCluster>>>,
+    before: Option<&'a Renderings>,
 }
 
 impl<'a> Renderer<'a> {
     pub fn new(catalog: &'a Catalog) -> Self {
+        Self::after(catalog, None)
+    }
+
+    /// Takes over what was rendered before of clusters that are still the same, and adds what it renders.
+    pub fn after(catalog: &'a Catalog, before: Option<&'a Renderings>) -> Self {
         let mut clusters: BTreeMap<&FleetKey, Vec<_>> =
             catalog.fleets.keys().map(|key| (key, Vec::new())).collect();
         // The clusters of a fleet mostly follow each other.
@@ -47,7 +55,7 @@ impl<'a> Renderer<'a> {
             let Some(first) = group.first() else { continue };
             clusters.entry(&first.fleet).or_default().extend(group);
         }
-        Self { config: &catalog.config, fleets: &catalog.fleets, clusters }
+        Self { config: &catalog.config, fleets: &catalog.fleets, clusters, before }
     }
 
     /// Everything that [`Renderer::fleet`] reads for a fleet.
@@ -67,16 +75,54 @@ impl<'a> Renderer<'a> {
     }
 
     /// Every object of a fleet but its DNS records, for which the target has to be asked; `None` for a fleet that should not exist.
-    pub fn fleet(&self, fleet: &FleetKey) -> Option<FleetManifests> {
+    pub fn fleet(&self, fleet: &FleetKey) -> Option<Arc<FleetManifests>> {
         let clusters = self.clusters.get(fleet)?;
+        let Some(before) = self.before else { return Some(self.rendered(fleet, clusters, None).into()) };
+        let (inputs, last) = (self.inputs(fleet), before.get(fleet));
+        if let Some(last) = last.as_ref().filter(|last| last.inputs == inputs) {
+            return Some(Arc::clone(&last.objects));
+        }
+        let objects = Arc::new(self.rendered(fleet, clusters, last.as_deref()));
+        before.put(fleet, Some(Rendering { inputs, objects: Arc::clone(&objects) }));
+        Some(objects)
+    }
+
+    fn rendered(
+        &self,
+        fleet: &FleetKey,
+        clusters: &[&Arc<ResolvedCluster>],
+        last: Option<&Rendering>,
+    ) -> FleetManifests {
+        let last = last.filter(|last| last.inputs.config == *self.config);
+        let was: HashMap<&ResourceKey, _> =
+            last.iter().flat_map(|last| &last.inputs.clusters).map(|was| (&was.key, was)).collect();
+        let is_same = |cluster: &&Arc<ResolvedCluster>| {
+            was.get(&cluster.key).is_some_and(|was| Arc::ptr_eq(was, cluster))
+        };
+        let (same, changed): (Vec<&Arc<ResolvedCluster>>, Vec<_>) =
+            clusters.iter().copied().partition(is_same);
+        let same: HashSet<&ResourceKey> = same.into_iter().map(|cluster| &cluster.key).collect();
+        let is_kept = |manifest: &&Manifest| match manifest.owner.within_cluster() {
+            Some((cluster, _)) => same.contains(&cluster),
+            None => same.contains(&manifest.owner),
+        };
+        let kept = last.iter().flat_map(|last| last.objects.values()).filter(is_kept).cloned();
         let scope = self.fleets.get(fleet).map(|fleet| FleetScope { fleet, clusters, config: self.config });
         let own = scope.iter().flat_map(|scope| {
             let objects = COMPONENTS.iter().flat_map(|it| (it.in_fleet)(scope));
             objects.filter(|manifest| is_written(manifest, &scope.fleet.spec, &scope.config.secrets))
         });
-        let objects = own.chain(clusters.iter().flat_map(|cluster| objects(cluster, self.config)));
-        Some(objects.map(|manifest| (manifest.key.clone(), manifest)).collect())
+        let changed = changed.into_iter().flat_map(|cluster| objects(cluster, self.config));
+        kept.chain(own).chain(changed).map(|manifest| (manifest.key.clone(), manifest)).collect()
     }
+}
+
+/// The objects of fleets as they were rendered last.
+pub type Renderings = Memo<FleetKey, Rendering>;
+
+pub struct Rendering {
+    inputs: RenderInputs,
+    objects: Arc<FleetManifests>,
 }
 
 /// The inputs that a fleet is rendered from. The same inputs give the same objects.

@@ -1,3 +1,4 @@
+mod after;
 mod gateway;
 mod probe_user;
 
