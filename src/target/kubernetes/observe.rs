@@ -248,8 +248,10 @@ impl ObjectComparison<'_> {
     }
 
     fn foreign(&self, key: &ObjectKey, found: &LiveObject) -> ObservedObject {
-        let desired = self.desired.and_then(|desired| desired.get(key)).map(|desired| desired.body.value());
-        let shown = |whole: &Json| fields::shown(key, &whole.value(), desired.as_ref());
+        let shown = |whole: &Json| {
+            let desired = self.desired.and_then(|desired| desired.get(key));
+            fields::shown(key, &whole.value(), desired.map(|desired| desired.body.value()).as_ref())
+        };
         ObservedObject {
             uid: found.live.uid.clone(),
             ours: false,

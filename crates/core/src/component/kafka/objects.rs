@@ -70,16 +70,49 @@ struct Volume {
     size: Value,
 }
 
-/// The parts of a Kafka object with a pod of their own, beside brokers and controllers.
-const PODS: [&str; 3] = ["/spec/entityOperator", "/spec/cruiseControl", "/spec/kafkaExporter"];
+/// The fields of a Kafka object that determine its size.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct KafkaSize {
+    spec: KafkaParts,
+}
 
-/// Those with a container of their own.
-const OPERATORS: [&str; 4] = [
-    "/spec/entityOperator/topicOperator",
-    "/spec/entityOperator/userOperator",
-    "/spec/cruiseControl",
-    "/spec/kafkaExporter",
-];
+/// The parts beside the brokers have pods of their own.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct KafkaParts {
+    kafka: Brokers,
+    entity_operator: Option<EntityOperator>,
+    cruise_control: Option<Container>,
+    kafka_exporter: Option<Container>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Brokers {
+    listeners: Vec<Listener>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Listener {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+/// Two containers in one pod.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct EntityOperator {
+    topic_operator: Option<Container>,
+    user_operator: Option<Container>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Container {
+    resources: Value,
+}
 
 fn of_pool(pool: &Json) -> Size {
     let Nodes { replicas, roles, storage, resources } = pool.read::<PoolSize>().unwrap_or_default().spec;
@@ -101,13 +134,15 @@ fn of_pool(pool: &Json) -> Size {
 }
 
 fn of_kafka(kafka: &Json) -> Size {
-    let operators = OPERATORS.iter().filter_map(|part| kafka.at(&format!("{part}/resources")));
-    let operators: Size = operators.map(|resources| Size::from(requested(&resources))).sum();
-    let listeners = kafka.at("/spec/kafka/listeners");
-    let listeners = listeners.as_ref().and_then(Value::as_array).into_iter().flatten();
-    let balanced = listeners.filter(|listener| listener["type"] == "loadbalancer").count() as u64;
-    let pods = PODS.iter().filter(|part| kafka.at(part).is_some()).count() as u64;
-    Size { balanced_listeners: balanced, pods, ..operators }
+    let KafkaParts { kafka, entity_operator, cruise_control, kafka_exporter } =
+        kafka.read::<KafkaSize>().unwrap_or_default().spec;
+    let balanced = kafka.listeners.iter().filter(|listener| listener.kind == "loadbalancer").count() as u64;
+    let pods = [entity_operator.is_some(), cruise_control.is_some(), kafka_exporter.is_some()];
+    let EntityOperator { topic_operator, user_operator } = entity_operator.unwrap_or_default();
+    let containers = [topic_operator, user_operator, cruise_control, kafka_exporter];
+    let operators = containers.iter().flatten().map(|it| Size::from(requested(&it.resources)));
+    let pods = pods.into_iter().filter(|is_there| *is_there).count() as u64;
+    Size { balanced_listeners: balanced, pods, ..operators.sum() }
 }
 
 /// The zones and nodes that the pods of a node pool need.

@@ -45,8 +45,7 @@ pub(super) const ALL: &[fn(&PreflightContext) -> Vec<PreflightFinding>] = &[
     missing_gateway,
     waiting_load_balancers,
     little_room,
-    nodes::missing_zones,
-    nodes::reserved_nodes,
+    nodes::unfit,
     monitoring::missing,
     monitoring::unselected,
 ];

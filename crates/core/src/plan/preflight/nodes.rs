@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::{PreflightContext, PreflightFinding, listed};
+use super::node::NodeConstraints;
 use crate::component::labels::{DEDICATED, ZONE};
 use crate::component::{self, ObjectRole, PlacementNeeds};
 use crate::names::ResourceKey;
@@ -32,11 +33,22 @@ fn spreads_further(change: &Change, there: usize) -> bool {
     })
 }
 
-/// Reports clusters whose pods are spread over more zones than exist: some of their pods never start.
-pub(super) fn missing_zones(look: &PreflightContext) -> Vec<PreflightFinding> {
+pub(super) fn unfit(look: &PreflightContext) -> Vec<PreflightFinding> {
     let Some(places) = &look.facts.places else { return Vec::new() };
+    let wanted = wanted(look);
+    let mut findings = missing_zones(look, places, &wanted);
+    findings.extend(reserved_nodes(places, &wanted));
+    findings
+}
+
+/// Reports clusters whose pods are spread over more zones than exist: some of their pods never start.
+fn missing_zones(
+    look: &PreflightContext,
+    places: &BTreeSet<NodeConstraints>,
+    wanted: &BTreeMap<&ResourceKey, PlacementNeeds>,
+) -> Vec<PreflightFinding> {
     let mut short: BTreeMap<(usize, BTreeSet<&str>), Vec<&ResourceKey>> = BTreeMap::new();
-    for (cluster, PlacementNeeds { zones, tenant }) in wanted(look) {
+    for (&cluster, &PlacementNeeds { zones, ref tenant }) in wanted {
         let mut takes = places.iter().filter(|place| place.takes(tenant.as_deref())).peekable();
         // Having no node at all is reported by other checks.
         if takes.peek().is_none() {
@@ -71,14 +83,16 @@ pub(super) fn missing_zones(look: &PreflightContext) -> Vec<PreflightFinding> {
 }
 
 /// Reports clusters with reserved nodes if there are none, or if other pods may run on them.
-pub(super) fn reserved_nodes(look: &PreflightContext) -> Vec<PreflightFinding> {
-    let Some(places) = &look.facts.places else { return Vec::new() };
+fn reserved_nodes(
+    places: &BTreeSet<NodeConstraints>,
+    wanted: &BTreeMap<&ResourceKey, PlacementNeeds>,
+) -> Vec<PreflightFinding> {
     let mut findings = Vec::new();
-    for (cluster, PlacementNeeds { tenant, .. }) in wanted(look) {
+    for (cluster, PlacementNeeds { tenant, .. }) in wanted {
         let Some(tenant) = tenant else { continue };
-        let labelled = || places.iter().filter(|place| place.labelled.as_ref() == Some(&tenant));
+        let labelled = || places.iter().filter(|place| place.labelled.as_ref() == Some(tenant));
         let mark = format!("{DEDICATED}={tenant}");
-        if !labelled().any(|place| place.takes(Some(&tenant))) {
+        if !labelled().any(|place| place.takes(Some(tenant))) {
             let why =
                 format!("no node that accepts pods is reserved for {cluster}, so none of its pods starts");
             let remedy = format!(
