@@ -38,14 +38,14 @@ fn a_target_that_cant_be_read_is_never_fine() {
                 tree.remove(INVENTORY);
                 fs::create_dir(tree.path().join(INVENTORY)).unwrap();
             },
-            "that streamfleet did not create is there",
+            "it is a link or not a file",
         ),
         (
             &|tree| {
                 tree.remove(INVENTORY);
                 symlink("/dev/null", tree.path().join(INVENTORY)).unwrap();
             },
-            "that streamfleet did not create is there",
+            "it is a link or not a file",
         ),
         (
             &|tree| {
@@ -53,7 +53,7 @@ fn a_target_that_cant_be_read_is_never_fine() {
                 fs::rename(&folder, tree.beside("moved")).unwrap();
                 symlink(tree.beside("moved"), folder).unwrap();
             },
-            "that streamfleet did not create is there",
+            "cannot use `acme/main`: it is a link or not a folder",
         ),
     ];
     for (harm, reason) in harms {
@@ -203,8 +203,9 @@ fn a_folder_in_a_manifests_place_is_named_and_the_rest_goes_on() {
         .expect(3)
         .says(&[
             "KafkaNodePool kafka-acme--orders/broker can't be written: `kafka-acme--orders/kafkanodepool-broker.yaml` in \
-             the fleet's folder isn't a file",
-            "to continue: move `kafka-acme--orders/kafkanodepool-broker.yaml` away; it is a folder or a link",
+             the fleet's folder is a link or of the wrong type",
+            "to continue: move `kafka-acme--orders/kafkanodepool-broker.yaml` away; a file or folder of streamfleet's \
+             belongs there",
         ])
         .says_nothing_of(&["isn't ours"]);
     tree.run("status tree").expect(0).says(&[

@@ -36,8 +36,9 @@ pub enum TargetError {
     /// The file isn't the one that the plan was made for.
     #[error("cannot {attempted} `{path}`: it changed since the plan was made")]
     Changed { attempted: &'static str, path: Utf8PathBuf },
-    #[error("cannot write into `{path}`: it is a link or not a folder")]
-    NotAFolder { path: Utf8PathBuf },
+    /// A link, or a folder and a file in each other's place.
+    #[error("cannot use `{path}`: it is a link or not a {expected}")]
+    NotPlain { path: Utf8PathBuf, expected: &'static str },
     #[error("cannot name a file after {object}: `{part}` is not a plain file name")]
     UnsafeName {
         object: ObjectKey,
@@ -91,7 +92,7 @@ impl TargetError {
             AnotherInstallation { path } => AnotherInstallation { path: short(path) },
             Foreign { path } => Foreign { path: short(path) },
             Changed { attempted, path } => Changed { attempted, path: short(path) },
-            NotAFolder { path } => NotAFolder { path: short(path) },
+            NotPlain { path, expected } => NotPlain { path: short(path), expected },
             other @ (UnsafeName { .. } | Yaml { .. } | Kubernetes(_) | NotIntended { .. }) => other,
         }
     }
@@ -100,7 +101,7 @@ impl TargetError {
     pub fn may_be_lost(&self) -> bool {
         match self {
             TargetError::Io { source, .. } => source.kind() != io::ErrorKind::PermissionDenied,
-            TargetError::Damaged { .. } | TargetError::Foreign { .. } => true,
+            TargetError::Damaged { .. } | TargetError::Foreign { .. } | TargetError::NotPlain { .. } => true,
             TargetError::Kubernetes(error) => error.may_be_lost(),
             _ => false,
         }
@@ -157,7 +158,10 @@ impl TargetError {
             TargetError::Kubernetes(error) => error.hint(),
             TargetError::Foreign { .. } => "move it away if it isn't needed, then apply again",
             TargetError::Changed { .. } => "plan again and check the difference",
-            TargetError::NotAFolder { .. } => "put a real folder there, or set another one with `output_dir`",
+            TargetError::NotPlain { .. } => {
+                "move it away; if it is a link, put what it leads to in its place, because only `output_dir` itself may be a \
+                 link; then apply again"
+            }
             TargetError::UnsafeName { .. } | TargetError::Yaml { .. } | TargetError::NotIntended { .. } => {
                 "this is a bug in streamfleet; report it"
             }

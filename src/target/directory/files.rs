@@ -33,7 +33,7 @@ pub(super) fn make_folders(root: &Utf8Path, path: &Utf8Path) -> Result<(), Targe
             Err(error) => return Err(TargetError::io("create", &folder)(error)),
         }
         if !fs::symlink_metadata(&folder).map_err(TargetError::io("read", &folder))?.is_dir() {
-            return Err(TargetError::NotAFolder { path: folder });
+            return Err(TargetError::NotPlain { path: folder, expected: "folder" });
         }
         if secrets {
             restrict_to_owner(&folder)?;

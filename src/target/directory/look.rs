@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::inventory::{self, Inventory};
 use super::{DirectoryTarget, files};
@@ -24,8 +24,12 @@ const MAX_SIZE: u64 = 4 * 1024 * 1024;
 
 pub(super) enum PathContent {
     Absent,
-    /// A link, a folder or anything else that we never create, at the path or on the way to it.
-    NotAFile,
+    /// A link, a folder or anything else that we never create, at the path or on the way to it. `path` is its
+    /// full path, and `expected` is "file" or "folder".
+    NotPlain {
+        path: Utf8PathBuf,
+        expected: &'static str,
+    },
     /// A regular file. `bytes` is none when the file is larger than [`MAX_SIZE`], or was read by an earlier look.
     File {
         digest: Digest,
@@ -151,7 +155,7 @@ impl<'t> FolderLook<'t> {
         let DirectoryTarget { fleet, installation, .. } = self.target;
         match self.read(path)? {
             PathContent::Absent => Ok(Inventory::empty(fleet)),
-            PathContent::NotAFile => Err(TargetError::Foreign { path: self.target.full(path) }),
+            PathContent::NotPlain { path, expected } => Err(TargetError::NotPlain { path, expected }),
             PathContent::File { bytes, .. } => {
                 Inventory::parse(&bytes.unwrap_or_default(), self.target.full(path), fleet, *installation)
             }
@@ -163,11 +167,12 @@ impl<'t> FolderLook<'t> {
         let path = self.target.folder().join(path);
         let is_new = path.parent().is_none_or(|folder| !self.folders.contains_key(folder.as_str()));
         for folder in if is_new { files::folders(&path) } else { Vec::new() } {
-            match metadata(&self.target.output.join(folder))? {
+            let full = self.target.output.join(folder);
+            match metadata(&full)? {
                 Some(data) if data.is_dir() => {
                     self.folders.insert(folder.to_string(), FileStamp::of(&data));
                 }
-                Some(_) => return Ok(PathContent::NotAFile),
+                Some(_) => return Ok(PathContent::NotPlain { path: full, expected: "folder" }),
                 None => return Ok(PathContent::Absent),
             }
         }
@@ -175,7 +180,7 @@ impl<'t> FolderLook<'t> {
         // Read before the bytes, so that a later change shows.
         let Some(data) = metadata(&full)? else { return Ok(PathContent::Absent) };
         if !data.is_file() {
-            return Ok(PathContent::NotAFile);
+            return Ok(PathContent::NotPlain { path: full, expected: "file" });
         }
         let (path, stamp) = (path.into_string(), FileStamp::of(&data));
         let (digest, bytes) = match last.and_then(|last| last.digest(&path, &stamp)) {

@@ -94,7 +94,7 @@ impl FolderLook<'_> {
     ) -> Option<ObservedObject> {
         let (digest, bytes) = match found {
             PathContent::Absent => return None,
-            PathContent::NotAFile => return Some(obstacle(&file.path)),
+            PathContent::NotPlain { path, .. } => return Some(self.obstacle(&path)),
             PathContent::File { digest, bytes } => (digest, bytes),
         };
         // After the `path` of the fleet's spec changed, a file can have the right content in the wrong place.
@@ -125,9 +125,15 @@ impl FolderLook<'_> {
         let path = layout::file(self.place(), key)?;
         Ok(match self.at(&path)? {
             PathContent::Absent => None,
-            PathContent::NotAFile => Some(obstacle(&path)),
+            PathContent::NotPlain { path, .. } => Some(self.obstacle(&path)),
             PathContent::File { digest, .. } => Some(not_ours(digest.to_string())),
         })
+    }
+
+    /// What is in the way, at a full path.
+    fn obstacle(&self, full: &Utf8Path) -> ObservedObject {
+        let path = full.strip_prefix(self.target().full(Utf8Path::new(""))).unwrap_or(full);
+        ObservedObject { obstacle: Some(path.to_string()), ..not_ours("not-a-file".to_owned()) }
     }
 }
 
@@ -141,10 +147,6 @@ fn intended(entry: &FileEntry) -> Option<RecordedObject> {
         applied: file.applied.clone(),
         manifest: None,
     })
-}
-
-fn obstacle(path: &Utf8Path) -> ObservedObject {
-    ObservedObject { obstacle: Some(path.to_string()), ..not_ours("not-a-file".to_owned()) }
 }
 
 fn not_ours(uid: String) -> ObservedObject {

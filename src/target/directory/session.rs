@@ -90,8 +90,8 @@ impl FolderSession {
         let Some(ManifestFile { path, .. }) = intended else {
             return Err(TargetError::NotIntended { object: key.clone() });
         };
-        if matches!(self.target.look(path)?, PathContent::NotAFile) {
-            return Err(TargetError::Foreign { path: self.target.full(path) });
+        if let PathContent::NotPlain { path, expected } = self.target.look(path)? {
+            return Err(TargetError::NotPlain { path, expected });
         }
         files::make_folders(&self.target.output, &self.target.folder().join(path))?;
         let mode = if layout::is_secret(key) { 0o600 } else { 0o666 };
@@ -151,7 +151,7 @@ impl FolderSession {
         match target.look(&place)? {
             PathContent::Absent if uid.is_none() => {}
             PathContent::File { digest, .. } if is_known && uid == Some(digest.as_str()) => {}
-            PathContent::NotAFile => return Err(TargetError::Foreign { path: target.full(&place) }),
+            PathContent::NotPlain { path, expected } => return Err(TargetError::NotPlain { path, expected }),
             PathContent::File { .. } if !is_known => {
                 return Err(TargetError::Foreign { path: target.full(&place) });
             }

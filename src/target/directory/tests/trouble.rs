@@ -46,15 +46,18 @@ async fn links_are_never_followed() {
     assert!(!place.object(&key).unwrap().ours);
     let mut session = place.target.begin(intent([config("a", "2")], &[])).unwrap();
     let error = session.apply(&key, Some(&planned)).await.unwrap_err();
-    assert!(matches!(error, TargetError::Foreign { .. }), "{error}");
+    assert_eq!(error.to_string(), format!("cannot use `{file}`: it is a link or not a file"));
     session.finish(|_| Some(mark(true))).await.unwrap();
     let mut session = place.target.begin(intent([], &[&key])).unwrap();
     assert!(session.delete(&key, Some(&planned)).await.is_err());
 
     fs::remove_dir_all(place.path("deploy")).unwrap();
     symlink(&outside, place.path("deploy")).unwrap();
+    assert_eq!(place.object(&key).unwrap().obstacle.as_deref(), Some("deploy"));
     let mut session = place.target.begin(intent([config("a", "2")], &[])).unwrap();
-    assert!(session.apply(&key, None).await.is_err());
+    let error = session.apply(&key, None).await.unwrap_err();
+    let linked = place.path("deploy");
+    assert_eq!(error.to_string(), format!("cannot use `{linked}`: it is a link or not a folder"));
     let names: Vec<_> = fs::read_dir(&outside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["file"]);
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "theirs: true\n");
@@ -129,8 +132,8 @@ async fn what_cant_be_read_makes_the_fleet_unreachable_and_is_not_nothing() {
                 fs::remove_file(place.path(inventory::FILE)).unwrap();
                 symlink("/dev/null", place.path(inventory::FILE)).unwrap();
             },
-            "cannot write `acme/eu/.streamfleet-inventory.json`: a file that streamfleet did not create is there; move it \
-             away if it isn't needed, then apply again",
+            "cannot use `acme/eu/.streamfleet-inventory.json`: it is a link or not a file; move it away; if it is a link, \
+             put what it leads to in its place, because only `output_dir` itself may be a link; then apply again",
         ),
     ];
     for (harm, expected) in cases {
@@ -174,8 +177,7 @@ async fn who_reads_plans_and_records_hears_nothing_of_where_the_output_folder_is
     fs::create_dir_all(&elsewhere).unwrap();
     fs::create_dir_all(&place.output).unwrap();
     symlink(&elsewhere, place.output.join("acme")).unwrap();
-    let expected =
-        "cannot write `acme/eu/.streamfleet-inventory.json`: a file that streamfleet did not create is there";
+    let expected = "cannot use `acme`: it is a link or not a folder";
     let Reach::Unreachable { reason, .. } = place.observe([key.clone()]).reach else { panic!() };
     assert_eq!(reason, expected);
     let target = Target::Directory(place.target.clone());
@@ -190,10 +192,7 @@ async fn who_reads_plans_and_records_hears_nothing_of_where_the_output_folder_is
     session.start(0, Task { object: key.clone(), uid: None, deletes: false });
     let (_, taken) = session.next().await.unwrap();
     let told = taken.unwrap_err().to_string();
-    assert_eq!(
-        told,
-        "cannot write `acme/eu/deploy/n/configmap-a.yaml`: a file that streamfleet did not create is there"
-    );
+    assert_eq!(told, "cannot use `acme/eu/deploy/n`: it is a link or not a folder");
     assert!(matches!(session, Session::Directory(_)));
 
     let at = |path: &Utf8Path, error: std::io::Error| TargetError::io("write", path)(error);
@@ -236,9 +235,10 @@ fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
             "plan again and check the difference",
         ),
         (
-            TargetError::NotAFolder { path: path() },
-            "cannot write into `out/acme/eu/n/configmap-a.yaml`: it is a link or not a folder",
-            "put a real folder there, or set another one with `output_dir`",
+            TargetError::NotPlain { path: path(), expected: "file" },
+            "cannot use `out/acme/eu/n/configmap-a.yaml`: it is a link or not a file",
+            "move it away; if it is a link, put what it leads to in its place, because only `output_dir` itself may be a \
+             link; then apply again",
         ),
         (
             TargetError::UnsafeName { object, part: "configmap-../a.yaml".into() },

@@ -195,7 +195,9 @@ fn waiting(waiting: &Waiting) -> String {
         Waiting::ForeignObject { object } => format!("{object} exists and isn't managed by streamfleet"),
         Waiting::ForeignRecord(record) => record.to_string(),
         Waiting::NotAFile { object, path } => {
-            format!("{object} can't be written: `{path}` in the fleet's folder isn't a file")
+            format!(
+                "{object} can't be written: `{path}` in the fleet's folder is a link or of the wrong type"
+            )
         }
         Waiting::RefusedByTarget { object, reason, .. } => {
             format!("the target would refuse {object}: {reason}")
@@ -305,7 +307,9 @@ pub fn wait_remedy(change: &Change, waiting: &Waiting, tree: &str) -> Option<Str
         Waiting::ForeignRecord(ForeignRecord { object, .. }) => {
             format!("to continue: remove the record of {} on its DNS server, or give the cluster another name", object.name)
         }
-        Waiting::NotAFile { path, .. } => format!("to continue: move `{path}` away; it is a folder or a link"),
+        Waiting::NotAFile { path, .. } => {
+            format!("to continue: move `{path}` away; a file or folder of streamfleet's belongs there")
+        }
         Waiting::RefusedByTarget { hint, .. } => format!("to continue: {hint}"),
         Waiting::Contested { contest: Contest { manager, .. }, .. } => {
             format!("to apply the spec: make {manager} stop managing the field")

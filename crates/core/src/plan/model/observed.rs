@@ -131,6 +131,6 @@ pub struct ObservedObject {
     pub changed_by: Option<String>,
     /// Fields that we would set and another controller owns. The object was applied without them.
     pub contested: Vec<Contest>,
-    /// The path within the fleet's folder where it should be, if a folder or a link is there instead.
+    /// The path within the fleet's folder of a link or something of the wrong type, in its place or on the way there.
     pub obstacle: Option<String>,
 }

@@ -110,11 +110,11 @@ pub enum Waiting {
     },
     /// Another installation, or somebody by hand, has the DNS record that leads to the cluster.
     ForeignRecord(ForeignRecord),
-    /// Its manifest can't be written, because its path is a folder or a link.
+    /// Its manifest can't be written: a link or something of the wrong type is in its place or on the way there.
     NotAFile {
         /// The object.
         object: ObjectKey,
-        /// The path of its file within the fleet's folder.
+        /// The path of the obstacle within the fleet's folder.
         path: String,
     },
     /// The target would refuse an object, by a dry run.
