@@ -131,6 +131,13 @@ impl TargetError {
 
     pub fn hint(&self) -> &'static str {
         match self {
+            TargetError::Io { attempted: "read" | "look for", source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "let the user that runs streamfleet read it and the folders on the way there, or set another folder \
+                     with `output_dir`; then plan again"
+                }
+                _ => "check the disk and the permissions of the folders on the way there, then plan again",
+            },
             TargetError::Io { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied => {
                     "let the user that runs streamfleet write there, or set another folder with `output_dir`"

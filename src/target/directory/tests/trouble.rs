@@ -206,7 +206,9 @@ async fn who_reads_plans_and_records_hears_nothing_of_where_the_output_folder_is
 #[test]
 fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
     let path = || Utf8PathBuf::from("out/acme/eu/n/configmap-a.yaml");
-    let io = |code| TargetError::io("write", &path())(std::io::Error::from_raw_os_error(code));
+    let io_of =
+        |attempted, code| TargetError::io(attempted, &path())(std::io::Error::from_raw_os_error(code));
+    let io = |code| io_of("write", code);
     let object = key("ConfigMap", Some("n"), "../a");
     let cases = [
         (
@@ -223,6 +225,17 @@ fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
             io(30),
             "cannot write `out/acme/eu/n/configmap-a.yaml`: Read-only file system (os error 30)",
             "mount the file system writable, or set another folder with `output_dir`",
+        ),
+        (
+            io_of("read", 13),
+            "cannot read `out/acme/eu/n/configmap-a.yaml`: Permission denied (os error 13)",
+            "let the user that runs streamfleet read it and the folders on the way there, or set another folder with \
+             `output_dir`; then plan again",
+        ),
+        (
+            io_of("look for", 5),
+            "cannot look for `out/acme/eu/n/configmap-a.yaml`: Input/output error (os error 5)",
+            "check the disk and the permissions of the folders on the way there, then plan again",
         ),
         (
             TargetError::Foreign { path: path() },
