@@ -78,6 +78,31 @@ fn a_target_that_cant_be_read_is_never_fine() {
 }
 
 #[test]
+fn a_missing_inventory_is_told_with_what_leads_out() {
+    let told = [
+        "the target can't be reached: cannot read the inventory `acme/main/.streamfleet-inventory.json`: it is missing, \
+         though the state records that streamfleet wrote 7 files there; restore the inventory from a backup or from version \
+         control; or stop what applies the fleet's folder, move all of the folder's content away and apply again",
+        "1 waiting",
+    ];
+    let tree = unprotected();
+    let (before, inventory) = (tree.output(), tree.read(INVENTORY));
+    tree.remove(INVENTORY);
+    tree.run("plan tree").expect(3).says(&told).says_nothing_of(&["forget", "isn't managed by"]);
+    tree.run("apply tree --yes").expect(3).says(&told);
+    tree.write(INVENTORY, inventory);
+    assert!(tree.output() == before, "something was written");
+    tree.run("plan tree").expect(0).says(&["Nothing to do"]);
+
+    tree.remove(INVENTORY);
+    fs::rename(tree.path().join(FOLDER), tree.beside("moved")).unwrap();
+    tree.run("apply tree --yes").expect(0);
+    tree.run("plan tree").expect(0).says(&["Nothing to do"]);
+    let paths = |files: Vec<(String, Vec<u8>)>| files.into_iter().map(|(path, _)| path).collect::<Vec<_>>();
+    assert_eq!(paths(tree.output()), paths(before));
+}
+
+#[test]
 fn a_fleet_whose_file_and_cache_are_gone_is_deleted_all_the_same() {
     let tree = unprotected();
     fs::remove_dir_all(tree.path().join(".streamfleet/state/cache-v1")).unwrap();

@@ -5,7 +5,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
-use crate::names::{FleetKey, ObjectKey};
+use crate::names::{FleetKey, ObjectKey, count};
 use crate::plan::Reach;
 use crate::target::KubeError;
 
@@ -15,6 +15,16 @@ use crate::target::KubeError;
 pub enum TargetError {
     #[error("cannot {attempted} `{path}`: {source}")]
     Io { attempted: &'static str, path: Utf8PathBuf, source: io::Error },
+    /// Files of ours are there, and the inventory that would say so isn't.
+    #[error(
+        "cannot read the inventory `{path}`: it is missing, though the state records that streamfleet wrote {} there",
+        count(*known, "file")
+    )]
+    Missing {
+        path: Utf8PathBuf,
+        /// The recorded objects that have files there.
+        known: u64,
+    },
     #[error("cannot read the inventory `{path}`: it is damaged ({reason})")]
     Damaged { path: Utf8PathBuf, reason: String },
     #[error(
@@ -86,6 +96,7 @@ impl TargetError {
                 let source = if is_plain { source } else { source.kind().into() };
                 Io { attempted, path: short(path), source }
             }
+            Missing { path, known } => Missing { path: short(path), known },
             Damaged { path, reason } => Damaged { path: short(path), reason },
             Newer { path, found, known } => Newer { path: short(path), found, known },
             AnotherFleet { path, fleet } => AnotherFleet { path: short(path), fleet },
@@ -150,6 +161,10 @@ impl TargetError {
                 }
                 _ => "check the disk and the folder's permissions, then apply again",
             },
+            TargetError::Missing { .. } => {
+                "restore the inventory from a backup or from version control; or stop what applies the fleet's folder, move \
+                 all of the folder's content away and apply again"
+            }
             TargetError::Damaged { .. } => {
                 "restore it from a backup or from version control; without it streamfleet treats no file in the folder as \
                  its own"

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
 
-use super::inventory::{FileEntry, Inventory, ManifestFile};
+use super::inventory::{FILE, FileEntry, Inventory, ManifestFile};
 use super::look::PathContent;
 use super::{DirectoryTarget, FolderLook, FolderView, layout, yaml};
 use crate::catalog::{RecordedFleet, RecordedObject};
@@ -80,6 +80,14 @@ impl FolderLook<'_> {
             if !fleet.objects.contains_key(key) {
                 let foreign = self.foreign(&inventory, key)?;
                 fleet.objects.extend(foreign.map(|object| (key.clone(), object)));
+            }
+        }
+        if inventory.is_empty() && self.target().inventory()?.is_none() {
+            let is_file = |key| fleet.objects.get(key).is_some_and(|there| there.obstacle.is_none());
+            let written = recorded.objects.iter().filter(|(_, known)| known.uid.is_some());
+            let known = written.filter(|&(key, _)| is_file(key)).count() as u64;
+            if known > 0 {
+                return Err(TargetError::Missing { path: self.target().full(Utf8Path::new(FILE)), known });
             }
         }
         Ok((fleet, self.end(&inventory)))
