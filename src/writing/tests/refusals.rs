@@ -50,6 +50,18 @@ fn a_body_so_wrong_that_it_does_not_say_what_it_is_is_told_by_its_fields() {
 }
 
 #[test]
+fn a_scale_down_that_is_done_is_taken_back_with_null() {
+    let patch = json!({"kafka_units": 3, "advanced_config": {"scale_down_to": 1}});
+    assert_eq!(
+        World::new().refuses("Cluster/acme/orders", WriteAction::Patch(patch)),
+        "422 invalid: `scale_down_to: 1` has no effect, because `kafka_units` is 3\n  /advanced_config/scale_down_to \
+         `scale_down_to: 1` has no effect, because `kafka_units` is 3\n    = send null for \
+         `advanced_config.scale_down_to`: it confirms one scale-down, which is done; to scale down again, set \
+         `kafka_units` to 1 too\n"
+    );
+}
+
+#[test]
 fn an_organization_is_limited_by_super_users_and_keeps_an_admin() {
     let members = "domains: [acme.com]\nmembers:\n- email: ann@acme.com\n  role: admin\n- email: bob@acme.com\n  role: editor\n";
     let text = format!("apiVersion: streamfleet/v1\nkind: Organization\nidentifier: acme\n{members}");

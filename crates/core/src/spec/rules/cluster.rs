@@ -222,8 +222,8 @@ impl Rules<'_> {
                     cluster.kafka_units
                 ),
                 format!(
-                    "remove `scale_down_to: {units}` from `advanced_config`: it confirms one scale-down, which is done; to \
-                     scale down again, set `kafka_units` to {units} too"
+                    "remove `advanced_config.scale_down_to`: it confirms one scale-down, which is done; to scale down again, \
+                     set `kafka_units` to {units} too"
                 ),
             ),
             _ => {}
