@@ -178,6 +178,16 @@ impl Shortage {
         let (key, limited_by, what) = (key.clone(), limited_by.clone(), what.clone());
         Some(Self { key, limited_by, what, used: *used, wanted: *wanted, limit: *limit })
     }
+
+    /// The field of the request that asks for too much; none if it is the resource itself that is one too many.
+    fn field(&self) -> Option<&str> {
+        match self.key.kind {
+            _ if self.key == self.limited_by => Some(&self.what),
+            Kind::Cluster if self.what.ends_with("kafka_units") => Some("kafka_units"),
+            Kind::Topic if self.what == "partitions" => Some("partitions"),
+            _ => None,
+        }
+    }
 }
 
 impl From<Shortage> for WriteRefusal {
@@ -186,7 +196,10 @@ impl From<Shortage> for WriteRefusal {
             0 => "set the limit to at least what is in use, or free capacity first",
             _ => "raise the limit, or free capacity first",
         };
-        ProblemDocument::new(&code::CAPACITY, shortage.to_string()).hint(hint).into()
+        let detail = shortage.to_string();
+        let field = shortage.field().map(|field| format!("/{}", field.replace('.', "/")));
+        let errors = field.map(|field| FieldError::at(field, detail.clone(), hint)).into_iter().collect();
+        ProblemDocument { errors, ..ProblemDocument::new(&code::CAPACITY, detail).hint(hint) }.into()
     }
 }
 

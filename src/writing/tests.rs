@@ -212,6 +212,11 @@ fn said(refused: &WriteRefusal) -> String {
     let problem = ProblemDocument::from(refused.clone());
     let mut said = format!("{} {}: {}", problem.kind.status, problem.kind.word, problem.detail);
     said.extend(problem.hint.map(|hint| format!("\n  = {hint}")));
+    if problem.kind == &code::CAPACITY {
+        said.extend(
+            problem.errors.iter().filter_map(|error| Some(format!("\n  {}", error.pointer.as_ref()?))),
+        );
+    }
     if problem.kind == &code::INVALID {
         for FieldError { pointer, detail, hint, file, line } in problem.errors {
             let place = file.as_ref().map(|file| format!(" {file}:{}", line.unwrap_or(0)));

@@ -130,12 +130,12 @@ pub async fn show(visit: &Visit) -> Shown {
     // The steps before are complete when the API finds nothing wrong in them.
     if wanted > 1
         && let Err(mut refusal) = proposed(visit, pages, &fields, &typed).await
+        // The steps that follow say where there is room.
+        && refusal.title != CAPACITY.title
     {
         match attach(&mut fields, &mut refusal, before) {
             true => step = first_wrong(&fields, steps),
-            // The steps that follow say where there is room.
-            false
-                if refusal.status == StatusCode::UNPROCESSABLE_ENTITY || refusal.title == CAPACITY.title => {}
+            false if refusal.status == StatusCode::UNPROCESSABLE_ENTITY => {}
             false => return whole(visit, pages, &typed, None, Some(refusal)).await,
         }
     }

@@ -200,7 +200,7 @@ fn documents_beyond_a_quota_are_refused_with_the_numbers() {
     assert_eq!(
         world.refuses(organization, WriteAction::Patch(json!({"quotas": {"identity_providers": 0}}))),
         "409 capacity: `quotas.identity_providers` of organization acme can't be 0: 1 are in use\n  = set the limit to at \
-         least what is in use, or free capacity first\n"
+         least what is in use, or free capacity first\n  /quotas/identity_providers\n"
     );
 }
 
