@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::names::{FleetKey, ObjectKey};
-use crate::plan::{Cause, Change, Flapping, Step};
+use crate::plan::{Cause, Change, Flapping, Step, Verb, Waiting};
 
 /// The most corrections of an object within [`WINDOW`]. A person who experiments on a running cluster edits
 /// an object a few times. Only a program reverts it five times, and each time may restart brokers.
@@ -39,15 +39,14 @@ impl DriftCorrections {
             return;
         }
         self.made.remove(&object);
-        let field = step.changed_field().unwrap_or_else(|| "the existence".to_owned());
+        let is_deleted = step.verb == Verb::Create;
+        let field = (!is_deleted).then(|| step.changed_field().unwrap_or_else(|| "the form".to_owned()));
         let until = now.checked_add(WINDOW).unwrap_or(now);
-        tracing::warn!(
-            %fleet, object = %step.object, by, field, %until,
-            "{} keeps changing {field} of {} back; streamfleet leaves the object unchanged until {until:.0}",
-            by.unwrap_or("an unknown program"),
-            step.object
-        );
-        self.flapping.insert(object, Flapping { by: by.map(str::to_owned), field, until });
+        let by = by.map(str::to_owned);
+        let flapping = Flapping { by: by.clone(), field: field.clone(), until };
+        let told = Waiting::Flapping { object: step.object.clone(), by, field, until };
+        tracing::warn!(%fleet, object = %step.object, by = flapping.by, field = flapping.field, %until, "{told}");
+        self.flapping.insert(object, flapping);
     }
 
     /// The object has a new desired state.
@@ -73,7 +72,6 @@ mod tests {
 
     use super::*;
     use crate::names::Json;
-    use crate::plan::Verb;
     use crate::render::{Manifest, Stage};
 
     fn step() -> Step {
@@ -105,7 +103,7 @@ mod tests {
         let a_plan_begun_before = at(15) - SignedDuration::from_millis(1);
         assert_eq!(corrections.flapping(a_plan_begun_before).len(), 1);
         let flapping = corrections.flapping(at(15)).into_values().next().unwrap();
-        let (by, field) = (Some("rival".to_owned()), "/spec/hard/pods".to_owned());
+        let (by, field) = (Some("rival".to_owned()), Some("/spec/hard/pods".to_owned()));
         assert_eq!(flapping, Flapping { by, field, until: at(25) });
         // If the clock is set back, the wait isn't prolonged.
         assert!(corrections.flapping(at(-60)).is_empty());
@@ -121,5 +119,12 @@ mod tests {
         assert_eq!(corrections.flapping(at(35)).len(), 1);
         corrections.forget(&fleet, &step());
         assert!(corrections.flapping(at(35)).is_empty());
+
+        // An object that is deleted has its last applied manifest in the step.
+        for minute in 40..45 {
+            corrections.corrected(&fleet, &Step { verb: Verb::Create, ..step() }, None, at(minute));
+        }
+        let flapping = corrections.flapping(at(45)).into_values().next().unwrap();
+        assert_eq!(flapping, Flapping { by: None, field: None, until: at(54) });
     }
 }

@@ -238,9 +238,12 @@ fn waiting(waiting: &Waiting) -> String {
         }
         Waiting::Flapping { object, by, field, until } => {
             let by = by.as_deref().unwrap_or("an unknown program");
-            format!(
-                "{by} keeps changing {field} of {object} back; the object is left unchanged until {until:.0}"
-            )
+            match field {
+                Some(field) => format!(
+                    "{by} keeps changing {field} of {object} back; the object is left unchanged until {until:.0}"
+                ),
+                None => format!("{by} keeps deleting {object}; it isn't created again before {until:.0}"),
+            }
         }
         Waiting::Retry { failed, until } => format!("{failed}; next attempt at {until:.0}"),
         Waiting::Refused { why } => format!("refused: {why}"),
@@ -356,6 +359,9 @@ pub fn wait_remedy(change: &Change, waiting: &Waiting, tree: &str) -> Option<Str
         Waiting::Repeated { .. } => {
             "to resolve it: find out in `streamfleet events` what undoes the change; if nothing does, report \
              it".to_owned()
+        }
+        Waiting::Flapping { field: None, .. } => {
+            "to resolve it: stop the program that deletes it".to_owned()
         }
         Waiting::Flapping { .. } => {
             "to resolve it: stop the program that changes it, or set its value in the spec".to_owned()

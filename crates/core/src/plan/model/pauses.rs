@@ -22,8 +22,8 @@ pub struct Pauses {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flapping {
     pub by: Option<String>,
-    /// One of the fields, as a JSON pointer.
-    pub field: String,
+    /// One of the fields, as a JSON pointer; `None` if the object is deleted.
+    pub field: Option<String>,
     pub until: Timestamp,
 }
 

@@ -182,14 +182,14 @@ pub enum Waiting {
         /// When the absence counts.
         until: Timestamp,
     },
-    /// Another program keeps changing an object back.
+    /// Another program keeps changing an object back, or deleting it.
     Flapping {
         /// The object.
         object: ObjectKey,
         /// The field manager, if known.
         by: Option<String>,
-        /// One of the fields, as a JSON pointer.
-        field: String,
+        /// One of the fields, as a JSON pointer; null if the object is deleted.
+        field: Option<String>,
         /// The time until which the object is left unchanged.
         until: Timestamp,
     },

@@ -134,7 +134,13 @@ fn every_wait_says_for_what_and_the_way_out() {
         Waiting::Flapping {
             object: ObjectKey::try_from("v1|ResourceQuota|ns|quota".to_owned()).unwrap(),
             by: Some("kubectl-edit".into()),
-            field: "/spec/hard/pods".into(),
+            field: Some("/spec/hard/pods".into()),
+            until,
+        },
+        Waiting::Flapping {
+            object: ObjectKey::try_from("v1|ResourceQuota|ns|quota".to_owned()).unwrap(),
+            by: None,
+            field: None,
             until,
         },
         Waiting::Retry { failed: "cannot write it".into(), until },
@@ -206,6 +212,8 @@ fn every_wait_says_for_what_and_the_way_out() {
     spec file missing; counts as removed at 2026-11-21T12:00:30Z unless it returns
     kubectl-edit keeps changing /spec/hard/pods of ResourceQuota ns/quota back; the object is left unchanged until 2026-11-21T12:00:30Z
       to resolve it: stop the program that changes it, or set its value in the spec
+    an unknown program keeps deleting ResourceQuota ns/quota; it isn't created again before 2026-11-21T12:00:30Z
+      to resolve it: stop the program that deletes it
     cannot write it; next attempt at 2026-11-21T12:00:30Z
     refused: disks only grow
     the target would refuse Namespace kafka-acme--orders: 403 Forbidden: no
