@@ -193,7 +193,7 @@ impl Edited<'_> {
             true => self.own_fault(request, problem),
             false => self.fault_elsewhere(request, problem),
         };
-        // The plan's problem points to the first field that changed, or to the document.
+        // The plan's problem points to a refused field, to another one that changed, or to the document.
         let is_field = |found: &String| !HEADER.iter().any(|name| found.strip_prefix('/') == Some(*name));
         FieldError { pointer: pointer.cloned().or(fault.pointer.filter(is_field)), ..fault }
     }

@@ -1,9 +1,10 @@
 //! Refused changes as problems with their position in the spec and a hint.
 
 use crate::names::{Kind, ResourceKey};
+use crate::plan::compare::field_effects::effect_of;
 use crate::plan::compare::verdict::RefusedChange;
 use crate::plan::world::PlanContext;
-use crate::plan::{Cause, Change, FieldChange};
+use crate::plan::{Cause, Change, FieldChange, Verdict};
 use crate::problem::{Location, Problem};
 use crate::spec::Spec;
 
@@ -37,17 +38,34 @@ pub(in crate::plan) fn problem(world: &PlanContext, change: &Change, refusal: &R
     }
     let problem = Problem::error(refusal.code, message).hint(hint);
     let resource = world.catalog.resources.get(key);
-    let location = resource.map(|resource| match fields.iter().find_map(|field| locate(world, key, field)) {
-        Some(location) => location,
-        None => {
-            let document = resource.fields.get("");
-            document.unwrap_or_else(|| Location::file(resource.origin.path.clone()))
-        }
-    });
+    let suspects = suspects(key.kind, fields, refusal);
+    let location =
+        resource.map(|resource| match suspects.iter().find_map(|field| locate(world, key, field)) {
+            Some(location) => location,
+            None => {
+                let document = resource.fields.get("");
+                document.unwrap_or_else(|| Location::file(resource.origin.path.clone()))
+            }
+        });
     match location {
         Some(location) => problem.at(location, "refused"),
         None => problem,
     }
+}
+
+/// Returns the changed fields that a refusal is about; those that its hint names come first. All changed fields
+/// if no change of them alone would be refused.
+fn suspects<'a>(kind: Kind, fields: &'a [FieldChange], refusal: &RefusedChange) -> Vec<&'a FieldChange> {
+    let is_refused = |field: &&FieldChange| {
+        let verdict = effect_of(kind, field).map(|row| row.verdict);
+        matches!(verdict, Some(Verdict::Refused | Verdict::BrokerRemoval))
+    };
+    let mut refused: Vec<&FieldChange> = fields.iter().filter(is_refused).collect();
+    if refused.is_empty() {
+        return fields.iter().collect();
+    }
+    refused.sort_by_key(|field| !refusal.hint.contains(&format!("`{}`", field.field)));
+    refused
 }
 
 /// The class of a cluster's disks that comes from its fleet.

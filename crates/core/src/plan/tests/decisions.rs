@@ -129,6 +129,24 @@ fn brokers_are_never_removed_and_the_problem_shows_the_line() {
 }
 
 #[test]
+fn a_refusal_shows_its_own_field_and_not_another_that_changed() {
+    let spec = |units: u32, gib: u32, protected: bool| json!({"kafka_units": units, "advanced_config.storage": {"size_gib": gib}, "deletion_protection": protected});
+    for (units, gib, shown) in [
+        (1, 200, "brokers-removed acme/clusters/orders.yaml:8"),
+        // The size has no line here.
+        (2, 100, "storage-shrunk acme/clusters/orders.yaml:1"),
+    ] {
+        let mut lab = Lab::new();
+        lab.cluster("orders", spec(2, 200, true));
+        lab.settle();
+        lab.cluster("orders", spec(units, gib, false));
+        let plan = lab.plan();
+        let [problem, ..] = plan.problems.as_slice() else { panic!("nothing is refused") };
+        assert_eq!(format!("{} {}", problem.code, problem.location.as_ref().unwrap().origin()), shown);
+    }
+}
+
+#[test]
 fn brokers_are_removed_where_the_spec_confirms_it_one_cluster_at_a_time() {
     let mut lab = Lab::new();
     ["a", "b"].iter().for_each(|name| lab.cluster(name, json!({"kafka_units": 2})));
