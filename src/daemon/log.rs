@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::catalog::{ResourceStatus, Status};
 use crate::names::{FleetKey, Kind, ResourceKey};
-use crate::plan::{self, Cause, Change, Plan, Verb, Waiting, reason};
+use crate::plan::{self, Cause, Change, Plan, Verb, Waiting, reason, summary_sentence};
 use crate::problem::{Problem, Severity};
 use crate::round::{Round, Throttle, Unknown, WaitingChanges, WaitingDiff, left_out};
 
@@ -231,9 +231,15 @@ fn log_summary(round: &Round) {
         return tracing::warn!(plan, commit, hint, "no specs in {source}");
     }
     let (fleets, clusters) = (number(Kind::Fleet), number(Kind::Cluster));
-    let changes = round.plan.changes().filter(|change| change.verb != Verb::Keep).count();
-    let does = if changes == 0 { "nothing to do".to_owned() } else { format!("{changes} to change") };
-    tracing::info!(plan, commit, fleets, clusters, "read the specs in {source}: {does}");
+    let does = summary_sentence(round.plan.summary);
+    tracing::info!(
+        plan,
+        commit,
+        fleets,
+        clusters,
+        "read the specs in {source}. {}",
+        does.trim_end_matches('.')
+    );
 }
 
 fn sentence(effect: &str) -> String {

@@ -168,7 +168,12 @@ fn where_no_more_may_be_watched_the_files_are_looked_at_again_and_again_which_is
 fn what_there_is_at_first_is_told_and_what_is_mended() {
     let tree = Tree::example("quickstart");
     let serve = Serve::start(&tree, SERVE);
-    serve.says(&["read the specs in ", "/tree: 5 to change", "fleets=1", "clusters=2"]);
+    serve.says(&[
+        "read the specs in ",
+        "/tree. 0 to change, 5 to create, 0 to delete, 0 waiting",
+        "fleets=1",
+        "clusters=2",
+    ]);
     brokers(&serve, 3);
     serve.says(&["done", "cluster acme/sandbox"]);
     let text = units(&tree, 1);
@@ -184,7 +189,7 @@ fn what_there_is_at_first_is_told_and_what_is_mended() {
     ]);
 
     let serve = Serve::start(&tree, SERVE);
-    serve.says(&["/tree: nothing to do"]);
+    serve.says(&["/tree. Nothing to do: 5 resources match their specs"]);
     assert_eq!(serve.stop(), Some(0));
     fs::create_dir(tree.beside("empty")).unwrap();
     let serve = Serve::start(&tree, "serve --specs empty --state-dir other --output-dir elsewhere");
