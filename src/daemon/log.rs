@@ -144,7 +144,8 @@ impl DecisionLog {
 
     fn waits(&mut self, plan: &Plan) {
         let WaitingDiff { begun, over } = self.waiting.turn(plan, Instant::now(), PendingApproval::of);
-        for (fleet, change, untold) in begun {
+        // A failure was logged with the time of the next attempt.
+        for (fleet, change, untold) in begun.into_iter().filter(|(_, change, _)| !has_failed_itself(change)) {
             let PendingApproval { waits, approve } = PendingApproval::of(change);
             // Hints with commands are left out, since the reader of the log may have to address the
             // installation in another way.
@@ -164,6 +165,13 @@ impl DecisionLog {
             tracing::info!(%resource, plan = plan.id, "{resource} no longer waits: nothing to do");
         }
     }
+}
+
+/// Whether a change only waits to be tried again.
+fn has_failed_itself(change: &Change) -> bool {
+    let own = change.resource.to_string();
+    let is_own = |failed: &str| failed.strip_prefix(&own).is_some_and(|rest| rest.starts_with([' ', ':']));
+    change.waiting.iter().all(|waiting| matches!(waiting, Waiting::Retry { failed, .. } if is_own(failed)))
 }
 
 /// The reasons for waiting, and the id to approve it with.

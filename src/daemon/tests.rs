@@ -332,6 +332,24 @@ fn what_was_decided_and_done_is_told_again_when_it_is_decided_once_more() {
 }
 
 #[test]
+fn a_failure_is_logged_once_with_the_time_of_the_next_attempt() {
+    let place = Place::new();
+    let mut process = place.process(Duration::ZERO);
+    process.actions_for(Event::TimerElapsed);
+    process.planned();
+    let folder = place.root.join("output/acme/eu/kafka-acme--orders");
+    std::fs::create_dir_all(folder.parent().unwrap()).unwrap();
+    std::fs::write(&folder, "").unwrap();
+    let log = logged(|| drop(process.work_on("eu")));
+    let failed = "ERROR streamfleet::daemon::work: cluster acme/orders (acme/clusters/orders.yaml:1): cannot use \
+                  `acme/eu/kafka-acme--orders`: it is a link or not a folder";
+    assert!(log.contains(failed) && log.contains(" again="), "{log}");
+    std::fs::remove_file(&folder).unwrap();
+    let log = logged(|| drop(process.planned()));
+    assert!(!log.contains("next attempt"), "{log}");
+}
+
+#[test]
 fn who_asks_while_the_specs_are_away_hears_nothing_of_where_they_are() {
     let place = Place::new();
     let mut process = place.process(Duration::ZERO);

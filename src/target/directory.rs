@@ -81,16 +81,23 @@ impl DirectoryTarget {
     /// Shortens an error for plans and records, whose readers need not know where the output folder is. The
     /// full path is logged, once for each new error of a folder.
     pub(in crate::target) fn publish_error(&self, error: TargetError) -> TargetError {
-        static TOLD: Mutex<BTreeMap<Utf8PathBuf, String>> = Mutex::new(BTreeMap::new());
-        let (folder, why) = (self.full(Utf8Path::new("")), error.to_string());
-        if locked(&TOLD).insert(folder, why.clone()).as_ref() != Some(&why) {
-            let hint = error.hint();
+        let (why, hint) = (error.to_string(), error.hint());
+        let short = error.below(&self.output);
+        if self.is_new(&short) {
             tracing::warn!(
                 fleet = %self.fleet, output_dir = %self.output, error = why, hint,
                 "cannot use the output folder of fleet {}", self.fleet
             );
         }
-        error.below(&self.output)
+        short
+    }
+
+    /// Whether the folder's last error was another one. It is the shortened error that is compared, because the full
+    /// one may contain the random name of a temporary file.
+    fn is_new(&self, short: &TargetError) -> bool {
+        static TOLD: Mutex<BTreeMap<Utf8PathBuf, String>> = Mutex::new(BTreeMap::new());
+        let why = short.to_string();
+        locked(&TOLD).insert(self.full(Utf8Path::new("")), why.clone()).as_ref() != Some(&why)
     }
 
     fn load(&self) -> Result<Inventory, TargetError> {

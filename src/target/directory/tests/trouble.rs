@@ -201,6 +201,13 @@ async fn who_reads_plans_and_records_hears_nothing_of_where_the_output_folder_is
     assert_eq!(told, "cannot write `acme/eu/n/a.yaml`: permission denied");
     let told = at(&place.output, std::io::Error::from_raw_os_error(13)).below(&place.output).to_string();
     assert_eq!(told, "cannot write `output_dir`: Permission denied (os error 13)");
+
+    // The same failure of the next attempt, with another temporary file, is not logged again.
+    let failed = |name: &str| {
+        let denied = std::io::Error::new(ErrorKind::PermissionDenied, format!("denied at path {name}"));
+        at(&place.path("n/a.yaml"), denied).below(&place.output)
+    };
+    assert!(place.target.is_new(&failed("tmp-1")) && !place.target.is_new(&failed("tmp-2")));
 }
 
 #[test]
