@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Api;
-use super::exchanges::cluster;
+use super::exchanges::{certificate, cluster};
 use crate::support::Tree;
 
 /// The pointers and messages of a refusal.
@@ -85,5 +85,62 @@ fn a_taken_name_is_told_at_its_field_with_the_other_mistakes() {
     let domain = json!({"domain": "kafka.acme.example.com", "tls_cert": "a", "tls_key": "b"});
     let refused = api.call("POST /organizations/acme/base-domains", domain);
     assert_eq!(refused.body["errors"][0]["pointer"], "/domain", "{:#}", refused.body);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn what_is_wrong_with_a_pair_is_told_at_the_certificate_or_else_at_the_key() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let [(own, key), (_, another)] =
+        [certificate("kafka.acme.example.com"), certificate("kafka.acme.example.com")];
+    let (elsewhere, its_key) = certificate("streams.acme.example.com");
+    for (cert, key, expected) in [
+        (
+            "a",
+            &key,
+            ("/tls_cert", "the certificate is not PEM: it has no `-----BEGIN CERTIFICATE-----` line"),
+        ),
+        (
+            &elsewhere,
+            &its_key,
+            (
+                "/tls_cert",
+                "the certificate of `kafka.acme.example.com` doesn't cover `orders.kafka.acme.example.com`",
+            ),
+        ),
+        (&own, &another, ("/tls_key", "the private key does not belong to the certificate")),
+    ] {
+        let pair = json!({"tls_cert": cert, "tls_key": key});
+        let refused = api.call("PATCH /organizations/acme/base-domains/kafka.acme.example.com", pair);
+        assert_eq!((refused.status, told(&refused.body)), (422, vec![expected]), "{:#}", refused.body);
+    }
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn what_would_break_another_resource_is_told_with_its_file_and_line() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let before = tree.read("organizations.yaml");
+    let refused = api.call("PATCH /organizations/acme", json!({"domains": ["other.example.com"]}));
+    assert_eq!(
+        (refused.status, &refused.body["errors"]),
+        (
+            422,
+            &json!([{
+                "pointer": null,
+                "detail": "organization `acme` may not use `kafka.acme.example.com`: its `domains` don't contain it",
+                "hint": "add `kafka.acme.example.com` to the `domains` of organization `acme`; only super users can do that",
+                "file": "acme/base-domains/kafka.acme.example.com.yaml",
+                "line": 6
+            }])
+        ),
+        "{:#}",
+        refused.body
+    );
+    assert_eq!(tree.read("organizations.yaml"), before);
     assert_eq!(api.serve.stop(), Some(0));
 }

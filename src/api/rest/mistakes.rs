@@ -67,8 +67,12 @@ fn is_new(error: &FieldError, known: &[FieldError], wrong: &[String]) -> bool {
     let names = || wrong.iter().filter_map(|pointer| pointer.rsplit('/').next());
     let told = error.detail.split('`').skip(1).step_by(2);
     let mut told = told.filter_map(|quoted| quoted.split(':').next()?.rsplit('.').next());
-    let is_of =
-        |pointer: &String| wrong.iter().any(|other| is_within(pointer, other) || is_within(other, pointer));
+    // Without the wrong certificate, its key is compared with the one before.
+    let is_its_key = |pointer: &str, other: &str| other == "/tls_cert" && pointer == "/tls_key";
+    let is_one = |pointer: &str, other: &str| {
+        is_within(pointer, other) || is_within(other, pointer) || is_its_key(pointer, other)
+    };
+    let is_of = |pointer: &String| wrong.iter().any(|other| is_one(pointer, other));
     !(error.pointer.as_ref().is_some_and(is_of)
         || known.iter().any(|other| other.detail == error.detail)
         || told.any(|name| names().any(|other| other == name)))
