@@ -67,8 +67,6 @@ impl Figures {
         let words = [Path::new("--specs"), tree.root()];
 
         let warm = ready(&words)?;
-        fs::remove_dir_all(tree.root().join(".streamfleet/state/cache-v1"))?;
-        let lost = ready(&words)?;
 
         let mut serve = Serve::start(&words)?;
         serve.wait_for(Told::Planned)?;
@@ -91,6 +89,10 @@ impl Figures {
         let round = begin.elapsed() / u32::try_from(rounds).unwrap_or(1);
         let memory = [first, memory_kib(&id, "VmRSS:"), memory_kib(&id, "VmHWM:")];
         serve.stop()?;
+
+        // Comes last: the first edit of each fleet would have to record everything of it again.
+        fs::remove_dir_all(tree.root().join(".streamfleet/state/cache-v1"))?;
+        let lost = ready(&words)?;
 
         let (fetched, pushed) = from_git(folder, &tree)?;
         Ok(Figures { specs, all, warm, lost, edits, edit, idle, memory, rounds, round, fetched, pushed })

@@ -26,8 +26,7 @@ impl FolderLook<'_> {
         desired: Option<&FleetManifests>,
     ) -> (ObservedFleet, Option<FolderView>) {
         let target = self.target();
-        let wanted = desired.into_iter().flat_map(BTreeMap::keys);
-        match self.look_at_all(recorded, wanted) {
+        match self.look_at_all(recorded, desired) {
             Ok((fleet, view)) => (fleet, Some(view)),
             Err(error) => {
                 let reach = target.publish_error(error).reach(recorded.observed_at);
@@ -36,10 +35,10 @@ impl FolderLook<'_> {
         }
     }
 
-    fn look_at_all<'a>(
+    fn look_at_all(
         mut self,
-        recorded: &'a RecordedFleet,
-        wanted: impl Iterator<Item = &'a ObjectKey>,
+        recorded: &RecordedFleet,
+        desired: Option<&FleetManifests>,
     ) -> Result<(ObservedFleet, FolderView), TargetError> {
         let inventory = self.inventory()?;
         let mut fleet = ObservedFleet {
@@ -58,8 +57,13 @@ impl FolderLook<'_> {
             match self.current(entry)? {
                 Some((_, PathContent::Absent)) if entry.deleting => {}
                 Some((file, found)) => {
-                    let manifest = known.filter(|known| known.applied == file.applied);
-                    let manifest = manifest.and_then(|known| known.manifest.clone());
+                    let recorded = known.filter(|known| known.applied == file.applied);
+                    let recorded = recorded.and_then(|known| known.manifest.clone());
+                    // A lost cache is no reason to parse what was applied as it is rendered.
+                    let manifest = recorded.or_else(|| {
+                        let rendered = desired?.get(key).filter(|it| it.digest() == file.applied)?;
+                        Some(rendered.body.clone())
+                    });
                     let is_known = manifest.is_some() && found.has(&file.content);
                     let found = if is_known { found } else { self.with_bytes(&file.path, found)? };
                     let uid = Some(file.content.to_string());
@@ -75,6 +79,7 @@ impl FolderLook<'_> {
                 None => drop(intended(entry).map(|object| fleet.inventory.insert(key.clone(), object))),
             }
         }
+        let wanted = desired.into_iter().flat_map(BTreeMap::keys);
         let others: BTreeSet<&ObjectKey> = wanted.chain(recorded.objects.keys()).collect();
         for key in others {
             if !fleet.objects.contains_key(key) {

@@ -2,10 +2,13 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::{Place, config, place};
+use serde_json::Value;
+
+use super::{Place, config, owner, place, secret};
 use crate::catalog::RecordedFleet;
-use crate::names::Digest;
+use crate::names::{Digest, ObjectKey};
 use crate::plan::ObservedFleet;
+use crate::render::{Manifest, Stage};
 use crate::target::directory::{FolderLook, FolderView};
 
 const FILE: &str = "acme/eu/deploy/n/configmap-a.yaml";
@@ -78,4 +81,21 @@ async fn a_look_that_missed_a_file_or_was_at_another_folder_holds_for_nothing() 
     let (fleet, view) = look(&place, Some(view), now);
     assert!(fleet.objects.is_empty());
     assert!(!view.holds(&place.target, true, now));
+}
+
+#[tokio::test]
+async fn what_was_applied_is_known_without_a_record_while_it_is_still_wanted() {
+    let place = place();
+    place.create([config("a", "1"), secret()]).await;
+    let applied = |wanted: [(ObjectKey, Value); 2]| {
+        let manifest = |(key, body): (ObjectKey, Value)| {
+            (key.clone(), Manifest { key, owner: owner(), stage: Stage::Custom, body: body.into() })
+        };
+        let wanted = wanted.into_iter().map(manifest).collect();
+        let (fleet, _) = FolderLook::once(&place.target).observe(&RecordedFleet::default(), Some(&wanted));
+        [config("a", "").0, secret().0].map(|key| fleet.inventory[&key].manifest.clone())
+    };
+    let [(_, body), (_, hidden)] = [config("a", "1"), secret()];
+    assert_eq!(applied([config("a", "1"), secret()]), [Some(body.into()), Some(hidden.clone().into())]);
+    assert_eq!(applied([config("a", "2"), secret()]), [None, Some(hidden.into())]);
 }
