@@ -263,7 +263,7 @@ impl Installation {
     }
 
     /// Renders, observes and plans the fleets, as many in parallel as there are processors; each fleet's
-    /// objects are freed once it is planned. A fleet whose inventory can't be read counts as unreachable in
+    /// objects are freed once it is planned, unless the fleet isn't at rest. A fleet whose inventory can't be read counts as unreachable in
     /// this round, even if it is reachable by now, since ids were assigned without it. Fleets on which an
     /// earlier plan is being carried out aren't observed. If an execution begins meanwhile (its number is
     /// above `begun`), the observation doesn't match the records that were read before, and is discarded.
@@ -370,8 +370,8 @@ impl Installation {
             }
             let (looked, view) = look(fleet, memory.last_view(fleet).as_ref())?;
             let quiet = looked.0.quiet();
-            if quiet.is_some() {
-                // It isn't rendered again before it changes. Those of all fleets would take much memory.
+            if quiet.is_some() || !looked.0.is_reached() {
+                // A fleet at rest is seldom rendered, and the objects of all would take much memory.
                 renderings.put(fleet, None);
             }
             memory.remember(fleet, basis, view, quiet);

@@ -167,7 +167,7 @@ impl DecisionLog {
     }
 }
 
-/// Whether a change only waits to be tried again.
+/// Whether a change waits only because it failed itself.
 fn has_failed_itself(change: &Change) -> bool {
     let own = change.resource.to_string();
     let is_own = |failed: &str| failed.strip_prefix(&own).is_some_and(|rest| rest.starts_with([' ', ':']));

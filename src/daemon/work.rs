@@ -67,9 +67,10 @@ impl Task {
         let report = report.unwrap_or_else(|_| died(&self.fleet));
         let FleetWorker { memory, vitals, .. } = &self.work;
         vitals.carried_out(&report);
-        let until = memory.ends(&self.round, plan, &report, Timestamp::now());
+        let retries = memory.ends(&self.round, plan, &report, Timestamp::now());
         for failed in &report.failed {
-            let (fleet, until) = (&self.fleet, until.map(tracing::field::display));
+            let until = retries.get(&failed.retried().cloned()).map(tracing::field::display);
+            let fleet = &self.fleet;
             tracing::error!(%fleet, hint = failed.hint, again = until, "{failed}");
         }
     }

@@ -50,6 +50,11 @@ pub struct ExecutionFailure {
 }
 
 impl ExecutionFailure {
+    /// The resource that is tried again by itself; `None` if all of its fleet is.
+    pub fn retried(&self) -> Option<&ResourceKey> {
+        self.resource.as_ref().filter(|_| self.alone)
+    }
+
     /// The failure as tenants may see it.
     pub fn for_tenants(&self) -> ExecutionFailure {
         ExecutionFailure { message: for_tenants(&self.message, self.concealed), ..self.clone() }

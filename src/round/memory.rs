@@ -319,14 +319,15 @@ impl RoundMemory {
         locked(&self.works).under_way.remove(fleet);
     }
 
-    /// Records the result of an execution on a fleet. After a failure, returns when it is retried.
+    /// Records the result of an execution on a fleet. Returns when failures are retried, as [`ExecutionFailure::retried`]
+    /// names them.
     pub fn ends(
         &self,
         round: &Round,
         plan: &FleetPlan,
         report: &ExecutionReport,
         now: Timestamp,
-    ) -> Option<Timestamp> {
+    ) -> BTreeMap<Option<ResourceKey>, Timestamp> {
         let mut state = self.state();
         self.targets.forget_facts(&plan.fleet);
         for change in done(&plan.changes, report) {
@@ -334,11 +335,11 @@ impl RoundMemory {
             state.repeats.done(Some(&plan.fleet), change, Moment::now(now));
         }
         let wanted = || WantedFleet::of(&round.checked.catalog, &plan.fleet);
-        let until = state.tried(&plan.fleet, wanted, report, Moment::now(now));
+        let retries = state.tried(&plan.fleet, wanted, report, Moment::now(now));
         drop(state);
         // This comes last, so that the fleet's next plan includes all of the above.
         self.ended(&plan.fleet);
-        until
+        retries
     }
 
     /// Records the result of changes that belong to no fleet.
@@ -365,30 +366,28 @@ impl RoundMemory {
 }
 
 impl MemoryState {
-    /// Records success or failure on a fleet. After a failure, returns when it is retried.
+    /// Records success or failure on a fleet. Returns when failures are retried.
     fn tried(
         &mut self,
         fleet: &FleetKey,
         wanted: impl FnOnce() -> WantedFleet,
         report: &ExecutionReport,
         now: Moment,
-    ) -> Option<Timestamp> {
+    ) -> BTreeMap<Option<ResourceKey>, Timestamp> {
         let (mut before, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
             std::mem::take(&mut self.failed).into_iter().partition(|((of, _), _)| of == fleet);
         self.failed = others;
         let failed = &report.failed;
-        let of_fleet = failed.iter().find(|failure| !failure.alone).map(|failure| (None, failure));
-        let alone = failed.iter().filter(|failure| failure.alone);
-        let alone = alone.filter_map(|failure| Some((Some(failure.resource.clone()?), failure)));
-        let mut next: Option<Timestamp> = None;
+        let of_fleet = failed.iter().find(|failure| !failure.alone);
+        let alone = failed.iter().filter(|failure| failure.alone && failure.resource.is_some());
+        let mut retries = BTreeMap::new();
         let wanted = LazyCell::new(wanted);
-        for (resource, failure) in of_fleet.into_iter().chain(alone) {
-            let key = (fleet.clone(), resource);
+        for failure in of_fleet.into_iter().chain(alone) {
+            let key = (fleet.clone(), failure.retried().cloned());
             let before = before.remove(&key).filter(|before| before.wanted == *wanted);
             let mut pace = before.map_or(PAUSES, |before| before.pace);
             let mut pause = Timer::begin(pace.next_pause(), now);
-            let until = pause.until(now);
-            next = Some(next.map_or(until, |next| next.min(until)));
+            retries.insert(key.1.clone(), pause.until(now));
             let failed = failure.for_tenants().to_string();
             let wanted = WantedFleet::clone(&wanted);
             self.failed.insert(key, Failed { wanted, pace, failed, pause });
@@ -397,7 +396,7 @@ impl MemoryState {
         let is_done = |resource: &ResourceKey| report.done.iter().any(|done| done.resource == *resource);
         before.retain(|(_, resource), _| resource.as_ref().is_some_and(|resource| !is_done(resource)));
         self.failed.extend(before);
-        next
+        retries
     }
 }
 
@@ -462,22 +461,23 @@ mod tests {
         let now = Moment::now(now);
         let pause = |until: Timestamp| until.duration_since(now.clock).as_secs_f64();
         for seconds in [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 300.0, 300.0] {
-            let until = state.tried(&fleet, || specs.clone(), &report(vec![failed("no")]), now).unwrap();
+            let until = state.tried(&fleet, || specs.clone(), &report(vec![failed("no")]), now)[&None];
             assert!((seconds * 0.79..seconds * 1.21).contains(&pause(until)), "{seconds}: {until}");
         }
         assert_eq!(state.failed[&(fleet.clone(), None)].failed, "fleet acme/eu: no");
         // Both other specs and a success reset the backoff.
-        let until = state.tried(&fleet, || wanted("others"), &report(vec![failed("no")]), now).unwrap();
+        let until = state.tried(&fleet, || wanted("others"), &report(vec![failed("no")]), now)[&None];
         assert!(pause(until) < 1.21);
         let cluster: ResourceKey = "Cluster/acme/orders".to_owned().try_into().unwrap();
         let alone = ExecutionFailure { resource: Some(cluster.clone()), alone: true, ..failed("no") };
-        assert!(state.tried(&fleet, || specs.clone(), &report(vec![alone]), now).is_some());
+        let retries = state.tried(&fleet, || specs.clone(), &report(vec![alone]), now);
+        assert_eq!(retries.keys().collect::<Vec<_>>(), [&Some(cluster.clone())]);
         // It waits while others of its fleet are done.
-        assert_eq!(state.tried(&fleet, || specs.clone(), &report(vec![]), now), None);
+        assert!(state.tried(&fleet, || specs.clone(), &report(vec![]), now).is_empty());
         assert_eq!(state.failed.keys().collect::<Vec<_>>(), [&(fleet.clone(), Some(cluster.clone()))]);
         let done = CompletedChange { fleet: Some(fleet.clone()), resource: cluster, verb: Verb::Update };
         let done = ExecutionReport { done: vec![done], ..ExecutionReport::default() };
-        assert_eq!(state.tried(&fleet, || specs.clone(), &done, now), None);
+        assert!(state.tried(&fleet, || specs.clone(), &done, now).is_empty());
         assert!(state.failed.is_empty());
     }
 }

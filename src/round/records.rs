@@ -17,7 +17,7 @@ pub(super) fn add(
     let Some(desired) = desired else { return };
     let found = named.iter().filter_map(|named| Some((named, hosts.get(&named.key)?)));
     let mut records = found.flat_map(|(named, found)| named.records(found)).peekable();
-    // What others share is copied only if there is something to add.
+    // Shared objects are copied only if there is something to add.
     if records.peek().is_some() {
         Arc::make_mut(desired).extend(records.map(|record| (record.key.clone(), record)));
     }

@@ -15,12 +15,12 @@ use crate::target::KubeError;
 pub enum TargetError {
     #[error("cannot {attempted} `{path}`: {source}")]
     Io { attempted: &'static str, path: Utf8PathBuf, source: io::Error },
-    /// Files of ours are there, and the inventory that would say so isn't.
+    /// Files are where recorded objects have theirs, and the inventory that would tell whose they are isn't.
     #[error(
         "cannot read the inventory `{path}`: it is missing, though the state records that streamfleet wrote {} there",
         count(*known, "file")
     )]
-    Missing {
+    MissingInventory {
         path: Utf8PathBuf,
         /// The recorded objects that have files there.
         known: u64,
@@ -96,7 +96,7 @@ impl TargetError {
                 let source = if is_plain { source } else { source.kind().into() };
                 Io { attempted, path: short(path), source }
             }
-            Missing { path, known } => Missing { path: short(path), known },
+            MissingInventory { path, known } => MissingInventory { path: short(path), known },
             Damaged { path, reason } => Damaged { path: short(path), reason },
             Newer { path, found, known } => Newer { path: short(path), found, known },
             AnotherFleet { path, fleet } => AnotherFleet { path: short(path), fleet },
@@ -161,13 +161,9 @@ impl TargetError {
                 }
                 _ => "check the disk and the folder's permissions, then apply again",
             },
-            TargetError::Missing { .. } => {
+            TargetError::MissingInventory { .. } | TargetError::Damaged { .. } => {
                 "restore the inventory from a backup or from version control; or stop what applies the fleet's folder, move \
                  all of the folder's content away and apply again"
-            }
-            TargetError::Damaged { .. } => {
-                "restore it from a backup or from version control; without it streamfleet treats no file in the folder as \
-                 its own"
             }
             TargetError::Newer { .. } => "install that version again",
             TargetError::AnotherFleet { .. } => "move the folder back to its fleet's place, or empty it",

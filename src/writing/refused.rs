@@ -182,8 +182,10 @@ impl Shortage {
     /// The field of the request that asks for too much; none if it is the resource itself that is one too many.
     fn field(&self) -> Option<&str> {
         match self.key.kind {
-            _ if self.key == self.limited_by => Some(&self.what),
+            // A cluster has no limits among its fields, only a size.
             Kind::Cluster if self.what.ends_with("kafka_units") => Some("kafka_units"),
+            Kind::Cluster => None,
+            _ if self.key == self.limited_by => Some(&self.what),
             Kind::Topic if self.what == "partitions" => Some("partitions"),
             _ => None,
         }

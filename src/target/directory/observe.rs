@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::inventory::{FILE, FileEntry, Inventory, ManifestFile};
 use super::look::PathContent;
@@ -59,7 +59,7 @@ impl FolderLook<'_> {
                 Some((file, found)) => {
                     let recorded = known.filter(|known| known.applied == file.applied);
                     let recorded = recorded.and_then(|known| known.manifest.clone());
-                    // A lost cache is no reason to parse what was applied as it is rendered.
+                    // After the loss of the cache, an object that is still rendered the same needn't be parsed.
                     let manifest = recorded.or_else(|| {
                         let rendered = desired?.get(key).filter(|it| it.digest() == file.applied)?;
                         Some(rendered.body.clone())
@@ -73,7 +73,7 @@ impl FolderLook<'_> {
                         applied: file.applied.clone(),
                         manifest,
                     };
-                    fleet.objects.extend(self.ours(key, &file, found, &object).map(|it| (key.clone(), it)));
+                    fleet.objects.extend(self.ours(key, &file, found, &object)?.map(|it| (key.clone(), it)));
                     fleet.inventory.insert(key.clone(), object);
                 }
                 None => drop(intended(entry).map(|object| fleet.inventory.insert(key.clone(), object))),
@@ -92,7 +92,10 @@ impl FolderLook<'_> {
             let written = recorded.objects.iter().filter(|(_, known)| known.uid.is_some());
             let known = written.filter(|&(key, _)| is_file(key)).count() as u64;
             if known > 0 {
-                return Err(TargetError::Missing { path: self.target().full(Utf8Path::new(FILE)), known });
+                return Err(TargetError::MissingInventory {
+                    path: self.target().full(Utf8Path::new(FILE)),
+                    known,
+                });
             }
         }
         Ok((fleet, self.end(&inventory)))
@@ -104,10 +107,10 @@ impl FolderLook<'_> {
         file: &ManifestFile,
         found: PathContent,
         known: &RecordedObject,
-    ) -> Option<ObservedObject> {
+    ) -> Result<Option<ObservedObject>, TargetError> {
         let (digest, bytes) = match found {
-            PathContent::Absent => return None,
-            PathContent::NotPlain { path, .. } => return Some(self.obstacle(&path)),
+            PathContent::Absent => return Ok(None),
+            PathContent::NotPlain { path, expected } => return self.obstacle(path, expected).map(Some),
             PathContent::File { digest, bytes } => (digest, bytes),
         };
         // After the `path` of the fleet's spec changed, a file can have the right content in the wrong place.
@@ -115,7 +118,7 @@ impl FolderLook<'_> {
         let same = digest == file.content;
         let applied = known.manifest.clone().filter(|_| same);
         let manifest = applied.or_else(|| yaml::parse(key, &bytes?));
-        Some(ObservedObject {
+        Ok(Some(ObservedObject {
             uid: digest.to_string(),
             ours: true,
             unchanged: same && in_place,
@@ -123,7 +126,7 @@ impl FolderLook<'_> {
             changed_by: None,
             contested: Vec::new(),
             obstacle: None,
-        })
+        }))
     }
 
     fn foreign(
@@ -138,15 +141,20 @@ impl FolderLook<'_> {
         let path = layout::file(self.place(), key)?;
         Ok(match self.at(&path)? {
             PathContent::Absent => None,
-            PathContent::NotPlain { path, .. } => Some(self.obstacle(&path)),
+            PathContent::NotPlain { path, expected } => Some(self.obstacle(path, expected)?),
             PathContent::File { digest, .. } => Some(not_ours(digest.to_string())),
         })
     }
 
-    /// What is in the way, at a full path.
-    fn obstacle(&self, full: &Utf8Path) -> ObservedObject {
-        let path = full.strip_prefix(self.target().full(Utf8Path::new(""))).unwrap_or(full);
-        ObservedObject { obstacle: Some(path.to_string()), ..not_ours("not-a-file".to_owned()) }
+    /// Describes an obstacle by its path in the fleet's folder. One outside of it is in the way of the whole fleet.
+    fn obstacle(&self, full: Utf8PathBuf, expected: &'static str) -> Result<ObservedObject, TargetError> {
+        match full.strip_prefix(self.target().full(Utf8Path::new(""))) {
+            Ok(path) => {
+                let obstacle = Some(path.to_string());
+                Ok(ObservedObject { obstacle, ..not_ours("not-a-file".to_owned()) })
+            }
+            Err(_) => Err(TargetError::NotPlain { path: full, expected }),
+        }
     }
 }
 

@@ -38,7 +38,7 @@ pub struct ComparedFleet<'a> {
     indexed: &'a IndexedFleet<'a>,
     facts: Option<&'a PreflightFacts>,
     upgrades: Upgrades,
-    look: FleetComparison,
+    comparison: FleetComparison,
 }
 
 #[derive(Clone)]
@@ -131,34 +131,34 @@ impl<'a> IndexedFleet<'a> {
     pub fn compare(&'a self, facts: Option<&'a PreflightFacts>) -> ComparedFleet<'a> {
         let Self { world, site, .. } = self;
         let mut upgrades = Upgrades::of(world, site, facts);
-        let mut look = FleetComparison::of(self, &upgrades.site(site), facts);
+        let mut comparison = FleetComparison::of(self, &upgrades.site(site), facts);
         // Irreversible changes are made alone: no edit may be combined with them, even one that no object shows.
         let is_edited = |owner: &ResourceKey| world.current(owner).is_some_and(|it| !it.fields.is_empty());
-        if upgrades.raise(site, |owner| look.differs(owner) || is_edited(owner)) {
-            look = FleetComparison::of(self, &upgrades.site(site), facts);
+        if upgrades.raise(site, |owner| comparison.differs(owner) || is_edited(owner)) {
+            comparison = FleetComparison::of(self, &upgrades.site(site), facts);
         }
-        ComparedFleet { indexed: self, facts, upgrades, look }
+        ComparedFleet { indexed: self, facts, upgrades, comparison }
     }
 }
 
 impl ComparedFleet<'_> {
     /// Plans the fleet, with the target's answers to the dry runs of an earlier such part if it was asked.
     pub fn part(&self, dry_runs: Option<&DryRuns>) -> FleetPart {
-        let Self { indexed, facts, upgrades, look } = self;
+        let Self { indexed, facts, upgrades, comparison } = self;
         let IndexedFleet { world, site: rendered, target, observed } = indexed;
         let site = &upgrades.site(rendered);
         let here = site.owners(world.catalog);
         let owners = known(world, site.fleet, here.iter().copied());
         let is_decided = site.observed.is_none_or(|it| it.undecided.is_empty() && it.conditions.is_empty());
         let is_quiet = is_decided
-            && look.is_quiet()
+            && comparison.is_quiet()
             && upgrades.are_over()
             && here == site.all_owners()
             && all_are_named(world, &owners);
-        let records = look.records(site);
-        let seen = ObservationSource::Now { site, target, facts: *facts, dry_runs, upgrades };
+        let records = comparison.records(site);
+        let seen = Observation { site, target, facts: *facts, dry_runs, upgrades };
         let FleetOutcome { plan, problems, lacks, troubles, approved, repairs } =
-            plan(world, site.fleet, look.clone(), &owners, seen);
+            plan(world, site.fleet, comparison.clone(), &owners, ObservationSource::Now(&seen));
         let here = here.into_iter().cloned().collect();
         let Upgrades { newer, awaits_operator, .. } = upgrades;
         let support = FleetSupport::of(rendered, *facts);
@@ -250,17 +250,20 @@ fn all_are_named(world: &PlanContext, owners: &BTreeSet<ResourceKey>) -> bool {
     owners.iter().all(is_named)
 }
 
+/// A fleet's target as it is planned from, with preflight facts and answers to dry runs if there are any.
+pub(super) struct Observation<'a> {
+    pub site: &'a FleetInputs<'a>,
+    pub target: &'a TargetContents<'a>,
+    pub facts: Option<&'a PreflightFacts>,
+    pub dry_runs: Option<&'a DryRuns>,
+    pub upgrades: &'a Upgrades,
+}
+
 /// The source of the facts about a fleet's target.
 #[derive(Clone, Copy)]
 enum ObservationSource<'a> {
-    /// The target was observed now, with preflight facts and answers to dry runs if there are any.
-    Now {
-        site: &'a FleetInputs<'a>,
-        target: &'a TargetContents<'a>,
-        facts: Option<&'a PreflightFacts>,
-        dry_runs: Option<&'a DryRuns>,
-        upgrades: &'a Upgrades,
-    },
+    /// The target was observed now.
+    Now(&'a Observation<'a>),
     /// The target was observed before, with these conditions.
     Before(&'a [Condition]),
 }
@@ -282,7 +285,7 @@ fn plan(
     seen: ObservationSource,
 ) -> FleetOutcome {
     let (site, facts, runs, upgrades) = match seen {
-        ObservationSource::Now { site, facts, dry_runs, upgrades, .. } => {
+        ObservationSource::Now(&Observation { site, facts, dry_runs, upgrades, .. }) => {
             (Some(site), facts, dry_runs, Some(upgrades))
         }
         ObservationSource::Before(_) => (None, None, None, None),
@@ -319,10 +322,10 @@ fn plan(
     }
     waiting::for_target(&reach, &mut changes);
     let lacks = match seen {
-        ObservationSource::Now { site, facts: Some(facts), .. } => {
+        ObservationSource::Now(&Observation { site, facts: Some(facts), .. }) => {
             preflight::judge(world, site, facts, &reach, &mut changes)
         }
-        ObservationSource::Now { facts: None, .. } => Vec::new(),
+        ObservationSource::Now(Observation { facts: None, .. }) => Vec::new(),
         ObservationSource::Before(lacks) => lacks.to_vec(),
     };
     waiting::for_fleet(key, &mut changes);
@@ -345,9 +348,7 @@ fn plan(
     waiting::for_clusters(&mut changes);
     pause::of_mode(world, &mut changes);
     let (repairs, undecided) = match seen {
-        ObservationSource::Now { site, target, facts, dry_runs, .. } if is_known => {
-            repair::of_fleet(world, (site, target), (facts, dry_runs), &changes)
-        }
+        ObservationSource::Now(seen) if is_known => repair::of_fleet(world, seen, &changes),
         _ => Default::default(),
     };
     let resolved = world.catalog.fleets.get(key);

@@ -16,12 +16,13 @@ use crate::component::{self, Manifest, ObjectRole, SecretSlot};
 use crate::config::Mode;
 use crate::names::{ObjectKey, ResourceKey};
 use crate::plan::change::{has_a_single_broker, kept_resource, steps, unreadable};
-use crate::plan::compare::diff::{Drifted, ObjectDiff, TargetContents, drifted};
+use crate::plan::compare::diff::{Drifted, ObjectDiff, drifted};
 use crate::plan::compare::verdict::{ChangeJudgement, Permits, differences, judge};
+use crate::plan::fleet::Observation;
 use crate::plan::guard::disruption::may_begin;
 use crate::plan::model::part::{FleetPart, Repair};
 use crate::plan::model::site::FleetInputs;
-use crate::plan::preflight::{self, PreflightFacts};
+use crate::plan::preflight;
 use crate::plan::world::PlanContext;
 use crate::plan::{
     Cause, Change, DryRun, DryRuns, FleetPlan, Reach, Step, Verb, Verdict, Waiting, compare::effects,
@@ -34,10 +35,10 @@ const WHILE_IT_WAITS: &str = "restores what was applied last, while the other ch
 /// Returns the possible repairs, and conditions for objects that other programs keep changing.
 pub(super) fn of_fleet(
     world: &PlanContext,
-    (site, target): (&FleetInputs, &TargetContents),
-    (facts, dry_runs): (Option<&PreflightFacts>, Option<&DryRuns>),
+    seen: &Observation,
     changes: &[Change],
 ) -> (Vec<Repair>, Vec<Condition>) {
+    let Observation { site, target, facts, dry_runs, .. } = *seen;
     // A resource whose creation is incomplete was never applied as a whole, and one that is being deleted
     // isn't restored.
     let is_applied = |key: &ResourceKey| {

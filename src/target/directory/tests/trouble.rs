@@ -108,8 +108,8 @@ async fn what_cant_be_read_makes_the_fleet_unreachable_and_is_not_nothing() {
         (
             &|place| inventory(place, "{"),
             "cannot read the inventory `acme/eu/.streamfleet-inventory.json`: it is damaged (EOF while parsing an object \
-             at line 1 column 1); restore it from a backup or from version control; without it streamfleet treats no file \
-             in the folder as its own",
+             at line 1 column 1); restore the inventory from a backup or from version control; or stop what applies the fleet's \
+             folder, move all of the folder's content away and apply again",
         ),
         (
             &|place| inventory(place, "{\"version\": 2, \"new\": {}}"),
@@ -124,8 +124,8 @@ async fn what_cant_be_read_makes_the_fleet_unreachable_and_is_not_nothing() {
         (
             &stray,
             "cannot read the inventory `acme/eu/.streamfleet-inventory.json`: it is damaged (`../../x` leads out of the \
-             folder); restore it from a backup or from version control; without it streamfleet treats no file in the \
-             folder as its own",
+             folder); restore the inventory from a backup or from version control; or stop what applies the fleet's \
+             folder, move all of the folder's content away and apply again",
         ),
         (
             &|place| {

@@ -57,7 +57,8 @@ pub(in crate::plan) struct Drift {
 pub(in crate::plan) struct Differences {
     pub found: Vec<ObjectDiff>,
     pub foreign: Vec<ObjectKey>,
-    /// Objects that can't be written because their path is a folder or a link, with that path.
+    /// Objects that can't be written because a link or something of the wrong type is in their place or on the way there,
+    /// with its path.
     pub obstacles: Vec<(ObjectKey, String)>,
     /// DNS records that another installation has.
     pub strangers: Vec<ForeignRecord>,
@@ -235,7 +236,7 @@ enum Comparison<'a> {
     Equal,
     Contested(&'a [Contest]),
     Foreign(&'a ObservedObject),
-    /// Its path is a folder or a link.
+    /// The path of a link or something of the wrong type, in its place or on the way there.
     Obstacle(&'a str),
     Differs(Box<ObjectDiff>),
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::catalog::Condition;
 use crate::names::{Digest, FleetKey, ResourceKey};
+use crate::plan::Reach;
 use crate::plan::memory::SettledFleet;
 use crate::plan::model::record_state::RecordCounts;
 use crate::plan::model::troubles::TroubleCauses;
@@ -45,6 +46,10 @@ impl FleetPart {
     /// Returns the comparison to remember; `None` if it found a change or a remark.
     pub fn quiet(&self) -> Option<&Arc<UnchangedFleet>> {
         self.quiet.as_ref()
+    }
+
+    pub fn is_reached(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.reach == Reach::Reached)
     }
 
     /// Returns the changes that are refused there.

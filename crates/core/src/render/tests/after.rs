@@ -5,7 +5,7 @@ fn named(name: &str, units: u32) -> ResolvedCluster {
     cluster(json!({"identifier": name, "kafka_units": units}))
 }
 
-/// Where the text of each object is: a copy has another place than the original.
+/// The places of the objects' texts in memory: a copy has another place than the original.
 fn places(rendered: &FleetManifests, owner: &str) -> Vec<*const u8> {
     let own = rendered.values().filter(|manifest| manifest.owner.name == owner);
     own.map(|manifest| manifest.body.as_str().as_ptr()).collect()

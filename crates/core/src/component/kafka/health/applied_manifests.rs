@@ -128,11 +128,10 @@ impl AppliedCluster {
     }
 }
 
-/// What was applied for one cluster.
 #[derive(Default)]
 struct AppliedObjects<'a> {
     /// The objects that tell what is wanted, in order.
-    told: Vec<(&'a ObjectKey, &'a RecordedObject)>,
+    manifests: Vec<(&'a ObjectKey, &'a RecordedObject)>,
     kinds: BTreeSet<&'static str>,
     deployments: BTreeSet<String>,
 }
@@ -146,7 +145,7 @@ pub fn of_fleet<'a>(
     deleting: impl Fn(&ResourceKey) -> bool,
     before: Option<&AppliedClusters>,
 ) -> AppliedClusters {
-    let told =
+    let is_read =
         |key: &ObjectKey| ["Kafka", "KafkaNodePool", "KafkaUser", "Secret"].contains(&key.kind.as_str());
     let read_where_applied: BTreeSet<&'static str> = component::kinds()
         .filter(|kind| kind.health.is_some_and(|source| source.when == ReadWhen::Applied))
@@ -159,27 +158,28 @@ pub fn of_fleet<'a>(
             let applied = clusters.entry(object.owner.clone()).or_default();
             applied.kinds.extend(kind);
             applied.deployments.extend((key.kind == WORKLOAD.kind).then(|| key.name.clone()));
-            applied.told.extend(told(key).then_some((key, object)));
+            applied.manifests.extend(is_read(key).then_some((key, object)));
         } else if let (Some(kind), Some((cluster, _))) = (kind, object.owner.within_cluster()) {
             clusters.entry(cluster).or_default().kinds.insert(kind);
         }
     }
-    let wanted = clusters.into_iter().filter_map(|(owner, AppliedObjects { told, kinds, deployments })| {
-        let is_recorded = told.iter().all(|(_, object)| object.manifest.is_some());
-        let applied: Vec<Digest> = told.iter().map(|(_, object)| object.applied.clone()).collect();
-        let is_same = |was: &&AppliedCluster| was.is_recorded && is_recorded && was.applied == applied;
-        let wanted = match before.and_then(|before| before.get(&owner)).filter(is_same) {
-            Some(was) => was.clone(),
-            None => {
-                let manifest = |(key, object): &(&ObjectKey, &RecordedObject)| {
-                    object.manifest.clone().or_else(|| live(key)).map(|manifest| manifest.value())
-                };
-                AppliedCluster::of(&told.iter().filter_map(manifest).collect::<Vec<_>>())?
-            }
-        };
-        let deleting = deleting(&owner);
-        Some((owner, AppliedCluster { deleting, applied, kinds, deployments, is_recorded, ..wanted }))
-    });
+    let wanted =
+        clusters.into_iter().filter_map(|(owner, AppliedObjects { manifests, kinds, deployments })| {
+            let is_recorded = manifests.iter().all(|(_, object)| object.manifest.is_some());
+            let applied: Vec<Digest> = manifests.iter().map(|(_, object)| object.applied.clone()).collect();
+            let is_same = |was: &&AppliedCluster| was.is_recorded && is_recorded && was.applied == applied;
+            let wanted = match before.and_then(|before| before.get(&owner)).filter(is_same) {
+                Some(was) => was.clone(),
+                None => {
+                    let manifest = |(key, object): &(&ObjectKey, &RecordedObject)| {
+                        object.manifest.clone().or_else(|| live(key)).map(|manifest| manifest.value())
+                    };
+                    AppliedCluster::of(&manifests.iter().filter_map(manifest).collect::<Vec<_>>())?
+                }
+            };
+            let deleting = deleting(&owner);
+            Some((owner, AppliedCluster { deleting, applied, kinds, deployments, is_recorded, ..wanted }))
+        });
     wanted.collect()
 }
 

@@ -252,7 +252,7 @@ impl HealthMemory {
         wanted: &AppliedCluster,
         now: Timestamp,
     ) -> Option<&ResourceStatus> {
-        let is_the_same = || self.wanted == Some(digest(wanted));
+        let is_the_same = || self.wanted == Some(version(wanted));
         self.told.as_ref().filter(|_| self.is_watched(now) && is_the_same())
     }
 
@@ -271,7 +271,7 @@ impl HealthMemory {
     }
 
     pub(super) fn note_wanted(&mut self, wanted: &AppliedCluster) {
-        self.wanted = Some(digest(wanted));
+        self.wanted = Some(version(wanted));
     }
 
     /// Whether the last judgement is recent.
@@ -328,6 +328,11 @@ impl HealthMemory {
 
 fn settled(wanted: &AppliedCluster) -> Option<(Digest, Digest)> {
     Some((digest(&wanted.applied), wanted.restarts.clone()?))
+}
+
+/// The digest of a cluster as applied, wherever that is known from.
+fn version(wanted: &AppliedCluster) -> Digest {
+    digest(&AppliedCluster { is_recorded: true, ..wanted.clone() })
 }
 
 fn digest(of: &impl std::fmt::Debug) -> Digest {
