@@ -149,8 +149,8 @@ fn a_word_for_going_down_that_was_left_in_a_file_is_named_with_its_line() {
     let run = tree.run("plan tree").expect(1).says(&[
         "error: `scale_down_to: 1` has no effect, because `kafka_units` is 2\n",
         "--> acme/clusters/orders.yaml:",
-        "help: remove `advanced_config.scale_down_to`: it confirms one scale-down, which is done; to scale down \
-         again, set `kafka_units` to 1 too\n",
+        "help: remove `advanced_config.scale_down_to` if the scale-down that it confirms is done; to scale down, set \
+         `kafka_units` to 1 too\n",
     ]);
     assert!(run.err.contains("  scale_down_to: 1\n"), "{}", run.err);
     tree.edit(orders, "  scale_down_to: 1\n", "");

@@ -277,10 +277,11 @@ fn another_output_folder_is_told_with_what_stays_in_the_old_one() {
     let tree = Tree::example("quickstart");
     tree.run("apply tree --output-dir one --yes").expect(0);
     let warning = format!(
-        "warning: output folder changed from {} to {}. The old folder is no longer maintained and still contains private \
-         keys; delete it\n",
-        tree.beside("one").display(),
-        tree.beside("two").display()
+        "warning: output folder changed from {one} to {}. If that isn't intended, pass the former settings, or \
+         `--output-dir {one}`. Otherwise the old folder is no longer maintained and still contains private keys: delete it \
+         once nothing uses it any more\n",
+        tree.beside("two").display(),
+        one = tree.beside("one").display()
     );
     for words in ["plan tree --output-dir two", "apply tree --output-dir two --yes"] {
         let run = tree.run(words);

@@ -158,7 +158,10 @@ fn tell_outcome(report: &ExecutionReport, look: &CommandRound, console: &mut Con
     if !report.done.is_empty() {
         let resources = count(report.done.len(), "resource");
         text = match report.steps {
-            0 => format!("\nRecorded {resources}; the targets needed no changes.\n"),
+            0 if report.failed.is_empty() => {
+                format!("\nRecorded {resources}; the targets needed no changes.\n")
+            }
+            0 => format!("\nRecorded {resources}; nothing was changed on the targets.\n"),
             steps => format!("\nApplied {resources} in {}.\n", count(steps, "step")),
         };
     }

@@ -1,10 +1,12 @@
 //! Client of a running daemon: the API, over its socket.
 
+use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
@@ -149,11 +151,7 @@ impl RunningDaemon {
         let stream = match SocketPath::of(&socket).and_then(|place| UnixStream::connect(place.path())) {
             Ok(stream) => stream,
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                return Err(Failure::during(
-                    format!("cannot reach the running daemon at `{socket}`"),
-                    &error,
-                )
-                .hint("run the command as the daemon's user: sudo -u streamfleet streamfleet …"));
+                return Err(unpermitted(&socket, &error));
             }
             // No daemon runs, or it has stopped and left its socket behind.
             Err(_) => return Ok(None),
@@ -357,6 +355,14 @@ async fn exchange(
     let (status, headers) = (answer.status(), answer.headers().clone());
     let body = Limited::new(answer.into_body(), LARGEST).collect().await.map_err(io::Error::other)?;
     Ok((status, headers, body.to_bytes()))
+}
+
+/// Without permission, it isn't known whether a daemon runs.
+fn unpermitted(socket: &Utf8Path, error: &io::Error) -> Failure {
+    let owner = socket.ancestors().find_map(|path| Some(fs::symlink_metadata(path).ok()?.uid()));
+    let user = owner.map_or_else(|| "streamfleet".to_owned(), |owner| format!("'#{owner}'"));
+    Failure::during(format!("cannot look for a running daemon at `{socket}`"), error)
+        .hint(format!("run the command as the user that the state belongs to: sudo -u {user} streamfleet …"))
 }
 
 fn unanswered(socket: &Utf8PathBuf, error: &dyn std::error::Error) -> Failure {

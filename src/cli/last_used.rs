@@ -76,9 +76,11 @@ impl SettingsComparison {
         let holds_something = || std::fs::read_dir(old).is_ok_and(|mut found| found.next().is_some());
         if !is_same(old, &self.now.output_dir) && holds_something() {
             self.warnings.push(format!(
-                "output folder changed from {old} to {}. The old folder is no longer maintained and still contains private \
-                 keys; delete it",
-                self.now.output_dir
+                "output folder changed from {old} to {}. If that isn't intended, pass the former settings, or \
+                 `--output-dir {}`. Otherwise the old folder is no longer maintained and still contains private keys: \
+                 delete it once nothing uses it any more",
+                self.now.output_dir,
+                command::quoted(old)
             ));
         }
     }

@@ -295,6 +295,7 @@ impl CommandRound {
     pub fn written_folders(&self) -> Vec<String> {
         let changed = self.round.plan.fleets.iter().filter(|fleet| fleet.ordered_steps().next().is_some());
         let folders = changed.filter_map(|fleet| self.round.folder_of(&fleet.fleet));
+        let folders = folders.filter(|folder| folder.is_dir());
         folders.map(|folder| self.settings.shorten(&folder)).collect()
     }
 }

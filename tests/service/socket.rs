@@ -311,8 +311,11 @@ fn nobody_else_may_ask() {
         command.args(["status", "tree", "--state-dir", "state", "--output-dir", "output"]);
         command.current_dir(tree.beside("")).output().unwrap().into()
     };
-    let expected = "error: cannot reach the running daemon at `state/socket`\n  because: Permission denied (os error 13)\n  \
-                     help: run the command as the daemon's user: sudo -u streamfleet streamfleet …\n";
+    let owner = rustix::process::geteuid().as_raw();
+    let expected = format!(
+        "error: cannot look for a running daemon at `state/socket`\n  because: Permission denied (os error 13)\n  help: run the \
+         command as the user that the state belongs to: sudo -u '#{owner}' streamfleet …\n"
+    );
     assert_eq!(status().expect(1).err, expected);
     // Even where the file system would permit it.
     open("state", 0o755);

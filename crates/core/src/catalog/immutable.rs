@@ -120,20 +120,22 @@ fn fewer_units(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Option
     }
     let brokers = |count: u32| units.sizes(before.advanced_config.profile).brokers(count);
     let half = from.div_ceil(2);
+    let by_halves = format!(
+        "remove at most half of the brokers at a time: set `kafka_units` and `scale_down_to` to {half}, and continue when \
+         the cluster is Healthy"
+    );
     let problem = if !now.may_scale_down() {
         let message = format!("`kafka_units` can't be lowered from {from} to {to} without confirmation");
+        let confirm = format!("confirm with `scale_down_to: {to}` in `advanced_config`");
         Problem::error("fewer-units", message).hint(format!(
-            "the cluster would shrink to {} brokers, from {}: restore {from}, or confirm with `scale_down_to: {to}` in \
-             `advanced_config`",
+            "the cluster would shrink to {} brokers, from {}: restore {from}, or {}",
             brokers(to),
-            brokers(from)
+            brokers(from),
+            if to < half { by_halves } else { confirm }
         ))
     } else if to < half {
         let message = format!("`kafka_units` can't be lowered from {from} to {to} at once");
-        Problem::error("too-few-units", message).hint(format!(
-            "remove at most half of the brokers at a time: set `kafka_units` and `scale_down_to` to {half}, and continue \
-             when the cluster is Healthy"
-        ))
+        Problem::error("too-few-units", message).hint(by_halves)
     } else {
         return None;
     };

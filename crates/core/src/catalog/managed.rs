@@ -124,7 +124,7 @@ fn unmanageable(domain: &BaseDomain, acme: Option<&AcmeConfig>, has_one: bool) -
     let problem = |message: &str, hint: &str| Some(Problem::error("certificate-missing", message).hint(hint));
     match acme {
         None if has_one => problem(
-            "nobody renews the certificate of the base domain, because the settings name no authority any more",
+            "nobody renews the certificate of the base domain, because the settings name no authority",
             "name an authority in the settings, `[acme]`, or add `tls_cert` and `tls_key`",
         ),
         None => problem(

@@ -223,7 +223,9 @@ pub(crate) fn key_mismatch(chain: &[X509Certificate<'_>], key: &PrivateKey) -> O
         Some(index) => {
             format!("it belongs to certificate {} of the chain: put that certificate first", index + 1)
         }
-        None => "use the key that the certificate was requested with".to_owned(),
+        None => {
+            "use the key that the certificate was requested with, and change both fields together".to_owned()
+        }
     };
     Some(MaterialFault::new(
         Part::Key,

@@ -117,7 +117,8 @@ impl Rules<'_> {
                 "missing-key",
                 format!("`{given}` needs `{missing}`"),
                 format!(
-                    "add `{missing}`, or remove `{given}` too: streamfleet then gets a certificate and renews it"
+                    "add `{missing}`, or remove `{given}` too: an authority in the settings, `[acme]`, then issues the \
+                     certificate"
                 ),
             );
         }

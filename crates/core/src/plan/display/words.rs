@@ -299,7 +299,8 @@ fn foreign(resource: &ResourceKey, object: &ObjectKey) -> String {
 pub fn wait_remedy(change: &Change, waiting: &Waiting, tree: &str) -> Option<String> {
     Some(match waiting {
         Waiting::Protected => {
-            "to delete it: restore its spec with `deletion_protection: false`, apply, then remove the spec again"
+            "to keep it, restore its spec; to delete it, restore it with `deletion_protection: false`, apply, and remove it \
+             again"
                 .to_owned()
         }
         Waiting::Approval { id, .. } if change.verb == Verb::Delete => {
@@ -361,7 +362,7 @@ pub fn wait_remedy(change: &Change, waiting: &Waiting, tree: &str) -> Option<Str
              it".to_owned()
         }
         Waiting::Flapping { field: None, .. } => {
-            "to resolve it: stop the program that deletes it".to_owned()
+            "to resolve it: stop the program that deletes it; a change of the spec has it created before".to_owned()
         }
         Waiting::Flapping { .. } => {
             "to resolve it: stop the program that changes it, or set its value in the spec".to_owned()

@@ -21,7 +21,7 @@ fn a_change_and_a_protected_deletion() {
                   requests:
                     cpu: 1500m
       ! cluster payments   blocked: deletion protection is on          was acme/clusters/payments.yaml:1
-          to delete it: restore its spec with `deletion_protection: false`, apply, then remove the spec again
+          to keep it, restore its spec; to delete it, restore it with `deletion_protection: false`, apply, and remove it again
           the cluster is deleted; its namespace and disks are kept: kafka-acme--payments
 
     1 to change, 0 to create, 0 to delete, 1 waiting.    plan …

@@ -197,7 +197,7 @@ fn a_key_that_belongs_elsewhere_is_told_from_a_chain_that_begins_at_the_wrong_en
     assert_eq!(
         faults(&cert, Some(&other)),
         "Key key-does-not-fit: the private key does not belong to the certificate (use the key that the certificate was \
-         requested with)\n"
+         requested with, and change both fields together)\n"
     );
     let Authority { chain: [own, middle, root], key } = Authority::new(&["k.example.com"]);
     let told = faults(&format!("{root}{middle}{own}"), Some(&key));

@@ -76,7 +76,7 @@ fn a_client_certificate_is_taken_with_its_key() {
     assert_eq!(
         faults(&config(SERVER, &user(&other))),
         "key-does-not-fit: the kubeconfig's `client-key-data` can't be used: the private key does not belong to the \
-         certificate (use the key that the certificate was requested with)"
+         certificate (use the key that the certificate was requested with, and change both fields together)"
     );
 }
 

@@ -222,8 +222,8 @@ impl Rules<'_> {
                     cluster.kafka_units
                 ),
                 format!(
-                    "remove `advanced_config.scale_down_to`: it confirms one scale-down, which is done; to scale down again, \
-                     set `kafka_units` to {units} too"
+                    "remove `advanced_config.scale_down_to` if the scale-down that it confirms is done; to scale down, set \
+                     `kafka_units` to {units} too"
                 ),
             ),
             _ => {}

@@ -172,7 +172,7 @@ fn every_wait_says_for_what_and_the_way_out() {
     its spec may be in acme/x.yaml:3, which can't be read
       to continue: fix acme/x.yaml
     deletion protection is on
-      to delete it: restore its spec with `deletion_protection: false`, apply, then remove the spec again
+      to keep it, restore its spec; to delete it, restore it with `deletion_protection: false`, apply, and remove it again
     needs approval: limit of 1 cluster deletion per fleet and hour
       to approve: streamfleet approve 03b369592dea specs
     one disruption at a time; cluster acme/orders is first
@@ -213,7 +213,7 @@ fn every_wait_says_for_what_and_the_way_out() {
     kubectl-edit keeps changing /spec/hard/pods of ResourceQuota ns/quota back; the object is left unchanged until 2026-11-21T12:00:30Z
       to resolve it: stop the program that changes it, or set its value in the spec
     an unknown program keeps deleting ResourceQuota ns/quota; it isn't created again before 2026-11-21T12:00:30Z
-      to resolve it: stop the program that deletes it
+      to resolve it: stop the program that deletes it; a change of the spec has it created before
     cannot write it; next attempt at 2026-11-21T12:00:30Z
     refused: disks only grow
     the target would refuse Namespace kafka-acme--orders: 403 Forbidden: no
