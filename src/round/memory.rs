@@ -102,6 +102,7 @@ struct Failed {
     wanted: WantedFleet,
     pace: Backoff,
     failed: String,
+    hint: String,
     pause: Timer,
 }
 
@@ -190,8 +191,8 @@ impl RoundMemory {
             absent.entry(key.clone()).or_insert_with(|| Timer::begin(self.absence, now));
         }
         let (mut fleets, mut alone) = (BTreeMap::new(), BTreeMap::new());
-        for ((fleet, resource), Failed { failed, pause, .. }) in failed {
-            let retry = Retry { failed: failed.clone(), until: pause.until(now) };
+        for ((fleet, resource), Failed { failed, hint, pause, .. }) in failed {
+            let retry = Retry { failed: failed.clone(), hint: hint.clone(), until: pause.until(now) };
             match resource {
                 Some(resource) => drop(alone.insert(resource.clone(), retry)),
                 None => drop(fleets.insert(fleet.clone(), retry)),
@@ -389,8 +390,8 @@ impl MemoryState {
             let mut pause = Timer::begin(pace.next_pause(), now);
             retries.insert(key.1.clone(), pause.until(now));
             let failed = failure.for_tenants().to_string();
-            let wanted = WantedFleet::clone(&wanted);
-            self.failed.insert(key, Failed { wanted, pace, failed, pause });
+            let (wanted, hint) = (WantedFleet::clone(&wanted), failure.hint.clone());
+            self.failed.insert(key, Failed { wanted, pace, failed, hint, pause });
         }
         // Those that wait for their next attempt weren't tried.
         let is_done = |resource: &ResourceKey| report.done.iter().any(|done| done.resource == *resource);

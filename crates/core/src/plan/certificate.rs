@@ -67,9 +67,8 @@ pub(super) fn of(world: &PlanContext, resource: &Resource) -> Option<(Certificat
     };
     let failure = failure.as_ref().filter(|failure| failure.until > now);
     let waiting = failure.map(|IssueFailure { why, hint, until, .. }| {
-        let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
-        let failed = format!("cannot get a certificate for {name} from {authority}: {why}{hint}");
-        Waiting::Retry { failed, until: *until }
+        let failed = format!("cannot get a certificate for {name} from {authority}: {why}");
+        Waiting::Retry { failed, hint: hint.clone(), until: *until }
     });
     Some((order, waiting))
 }

@@ -245,7 +245,7 @@ fn waiting(waiting: &Waiting) -> String {
                 None => format!("{by} keeps deleting {object}; it isn't created again before {until:.0}"),
             }
         }
-        Waiting::Retry { failed, until } => format!("{failed}; next attempt at {until:.0}"),
+        Waiting::Retry { failed, until, .. } => format!("{failed}; next attempt at {until:.0}"),
         Waiting::Refused { why } => format!("refused: {why}"),
     }
 }
@@ -389,8 +389,9 @@ pub fn wait_remedy(change: &Change, waiting: &Waiting, tree: &str) -> Option<Str
         | Waiting::Unsettled
         | Waiting::Unseen { .. }
         | Waiting::Absence { .. }
-        | Waiting::Retry { .. }
         | Waiting::Refused { .. } => return None,
+        Waiting::Retry { hint, .. } if hint.is_empty() => return None,
+        Waiting::Retry { hint, .. } => format!("to continue: {hint}"),
     })
 }
 

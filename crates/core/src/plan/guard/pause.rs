@@ -26,10 +26,9 @@ pub(in crate::plan) fn of_failure(world: &PlanContext, fleet: &FleetKey, changes
     let pauses = &world.policy.pauses;
     for change in changes.iter_mut().filter(|change| change.verb != Verb::Keep) {
         let retries = [pauses.failed.get(fleet), pauses.failed_alone.get(&change.resource)];
-        for Retry { failed, until } in retries.into_iter().flatten().filter(|it| it.until > world.policy.now)
-        {
-            change.waiting.push(Waiting::Retry { failed: failed.clone(), until: *until });
-        }
+        let retries = retries.into_iter().flatten().filter(|it| it.until > world.policy.now).cloned();
+        let waits = retries.map(|Retry { failed, hint, until }| Waiting::Retry { failed, hint, until });
+        change.waiting.extend(waits);
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Flapping {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
     pub failed: String,
+    /// What mends it; empty if that isn't known.
+    pub hint: String,
     pub until: Timestamp,
 }
 

@@ -197,6 +197,9 @@ pub enum Waiting {
     Retry {
         /// The failure.
         failed: String,
+        /// What mends it; empty if that isn't known.
+        #[serde(default)]
+        hint: String,
         /// The time of the next attempt.
         until: Timestamp,
     },

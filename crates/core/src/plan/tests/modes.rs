@@ -120,7 +120,8 @@ fn an_approval_outlasts_the_pause_after_a_failure() {
     lab.policy.cluster_deletions_per_hour = 0;
     let id = guard_of(&lab.plan());
     lab.approve(&id);
-    let retry = Retry { failed: "no".to_owned(), until: lab.policy.now + SignedDuration::from_secs(4) };
+    let until = lab.policy.now + SignedDuration::from_secs(4);
+    let retry = Retry { failed: "no".to_owned(), hint: String::new(), until };
     lab.policy.pauses.failed.insert(fleet_key(), retry);
     let plan = lab.plan();
     assert_eq!((running(&plan).len(), plan.fleets[0].void_approvals.len()), (0, 0));
@@ -135,10 +136,10 @@ fn a_cluster_that_failed_alone_holds_up_no_other() {
         lab.cluster(name, json!({"advanced_config.storage": {"size_gib": 400}}));
     }
     let until = lab.policy.now + SignedDuration::from_secs(4);
-    let retry = Retry { failed: "no".to_owned(), until };
+    let retry = Retry { failed: "no".to_owned(), hint: "do".to_owned(), until };
     lab.policy.pauses.failed_alone.insert(key("Cluster/acme/orders"), retry);
     let plan = lab.plan();
-    let waiting = Waiting::Retry { failed: "no".to_owned(), until };
+    let waiting = Waiting::Retry { failed: "no".to_owned(), hint: "do".to_owned(), until };
     assert_eq!(change(&plan, "Cluster/acme/orders").waiting, [waiting]);
     assert_eq!(change(&plan, "Cluster/acme/other").waiting, []);
 }

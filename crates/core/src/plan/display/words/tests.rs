@@ -143,7 +143,8 @@ fn every_wait_says_for_what_and_the_way_out() {
             field: None,
             until,
         },
-        Waiting::Retry { failed: "cannot write it".into(), until },
+        Waiting::Retry { failed: "cannot write it".into(), hint: "free some space".into(), until },
+        Waiting::Retry { failed: "cannot reach it".into(), hint: String::new(), until },
         Waiting::Refused { why: "disks only grow".into() },
         Waiting::RefusedByTarget {
             object: namespace(),
@@ -215,6 +216,8 @@ fn every_wait_says_for_what_and_the_way_out() {
     an unknown program keeps deleting ResourceQuota ns/quota; it isn't created again before 2026-11-21T12:00:30Z
       to resolve it: stop the program that deletes it; a change of the spec has it created before
     cannot write it; next attempt at 2026-11-21T12:00:30Z
+      to continue: free some space
+    cannot reach it; next attempt at 2026-11-21T12:00:30Z
     refused: disks only grow
     the target would refuse Namespace kafka-acme--orders: 403 Forbidden: no
       to continue: allow it
