@@ -10,7 +10,7 @@ use crate::plan::cost::{CostChange, a_month};
 use crate::plan::model::site::FleetInputs;
 use crate::plan::model::{AddressChange, SizeChange, Sizes};
 use crate::plan::preflight::PreflightFacts;
-use crate::plan::{Change, Step, Verb};
+use crate::plan::{Change, Step, Verb, Waiting};
 
 pub(super) fn of(
     site: &FleetInputs,
@@ -33,14 +33,16 @@ pub(super) fn of(
     let mut known = KnownSizes::new();
     let resized = once.filter_map(|change| {
         let steps = || change.steps.iter();
-        let before = steps().filter_map(|step| size(step, step.before.as_ref())).sum();
+        let (hidden_before, hidden_after) = of_hidden(site, change);
+        let before = steps().filter_map(|step| size(step, step.before.as_ref())).sum::<Size>();
+        let before = before.plus(hidden_before);
         let after = steps().filter_map(|step| {
             let body = step.after.as_ref().map(|it| &it.body)?;
             let after = size(step, Some(body))?;
             known.insert(&step.object, (body, after));
             Some(after)
         });
-        let after = after.sum();
+        let after = after.sum::<Size>().plus(hidden_after);
         is_resized(before, after).then_some((change, SizeChange { before, after, cost: None }))
     });
     let resized: Vec<(&Change, SizeChange)> = resized.collect();
@@ -103,6 +105,25 @@ pub(super) fn of(
     });
     let room = facts.and_then(|facts| facts.room_beside(&site.namespaces()));
     Some(Sizes { fleet, clusters, addresses, room })
+}
+
+/// The sizes, as recorded and as wanted, of objects in whose place something else is. They have no step, though they
+/// aren't as they should be.
+fn of_hidden(site: &FleetInputs, change: &Change) -> (Size, Size) {
+    let hidden = || {
+        let waits = change.waiting.iter().filter(|_| change.verb != Verb::Delete);
+        waits.filter_map(|waiting| match waiting {
+            Waiting::ForeignObject { object } | Waiting::NotAFile { object, .. } => Some(object),
+            _ => None,
+        })
+    };
+    let size = |object: &ObjectKey, body: &Json| (component::facts(&object.kind).size)(body);
+    let recorded = |object| site.recorded?.objects.get(object)?.manifest.as_ref();
+    let wanted = |object| Some(&site.desired?.get(object)?.body);
+    (
+        hidden().filter_map(|object| Some(size(object, recorded(object)?))).sum(),
+        hidden().filter_map(|object| Some(size(object, wanted(object)?))).sum(),
+    )
 }
 
 /// The sizes of bodies, which have to be parsed for them.

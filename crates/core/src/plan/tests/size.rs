@@ -49,6 +49,25 @@ fn the_plan_tells_the_sizes_and_their_sum_against_the_nodes() {
 }
 
 #[test]
+fn something_in_the_place_of_an_object_hides_nothing_of_what_would_change() {
+    let mut lab = Lab::with(&["orders"]);
+    lab.cluster("orders", json!({"kafka_units": 2}));
+    lab.cluster("new", json!({}));
+    let pool = |cluster: &str| object("KafkaNodePool", cluster, "broker");
+    let there = lab.target().objects.get_mut(&pool("orders")).unwrap();
+    (there.ours, there.unchanged) = (false, false);
+    let foreign = there.clone();
+    lab.target().objects.insert(pool("new"), foreign);
+    insta::assert_snapshot!(look(&lab, None), @r"
+    ! cluster new        blocked: KafkaNodePool kafka-acme--new/broker exists and isn't managed by streamfleet  acme/clusters/new.yaml:1
+        creates a cluster of 3 controllers
+        takes 9 CPUs, 48 GiB of memory, 600 GiB of disk
+    ! cluster orders     blocked: KafkaNodePool kafka-acme--orders/broker exists and isn't managed by streamfleet  acme/clusters/orders.yaml:8
+        3 → 6 brokers and 3 controllers: 9 → 13.5 CPUs, 48 → 72 GiB of memory, 600 → 900 GiB of disk
+    ");
+}
+
+#[test]
 fn clusters_that_have_no_room_on_the_nodes_are_told() {
     let mut lab = Lab::with(&["orders"]);
     lab.cluster("new", json!({}));
