@@ -116,7 +116,7 @@ fn a_cluster_waits_for_its_bucket_and_holds_up_no_other() {
     let lab = Lab::at(&server, "globex");
     let trusts = [("SSL_CERT_FILE", lab.authority.as_str())];
     let serve = Serve::start_with(&lab.tree, "serve --specs tree --config config.toml", &trusts);
-    serve.says(&["cluster acme/history", "waiting: ", "somebody else has a bucket of that name"]);
+    serve.says(&["ERROR", "cluster acme/history", "somebody else has a bucket of that name", " again="]);
     let plain = "apiVersion: streamfleet/v1\nkind: Cluster\norganization: acme\ninfrastructure: eu\nidentifier: plain\n\
                  cluster_type: kafka\ntenancy_mode: Shared\nkafka_units: 1\nadvanced_config:\n  version: 4.3.1\n";
     lab.tree.write("acme/clusters/plain.yaml", plain);
