@@ -263,10 +263,11 @@ impl Installation {
     }
 
     /// Renders, observes and plans the fleets, as many in parallel as there are processors; each fleet's
-    /// objects are freed once it is planned, unless the fleet isn't at rest. A fleet whose inventory can't be read counts as unreachable in
-    /// this round, even if it is reachable by now, since ids were assigned without it. Fleets on which an
-    /// earlier plan is being carried out aren't observed. If an execution begins meanwhile (its number is
-    /// above `begun`), the observation doesn't match the records that were read before, and is discarded.
+    /// objects are freed once it is planned, unless the fleet isn't at rest. A fleet whose inventory can't be
+    /// read counts as unreachable in this round, even if it is reachable by now, since ids were assigned without
+    /// it. Fleets on which an earlier plan is being carried out aren't observed. If an execution begins meanwhile
+    /// (its number is above `begun`), the observation doesn't match the records that were read before, and is
+    /// discarded.
     fn plan_fleets(
         &self,
         checked: &Arc<ResolvedTree>,

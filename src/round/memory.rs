@@ -320,8 +320,8 @@ impl RoundMemory {
         locked(&self.works).under_way.remove(fleet);
     }
 
-    /// Records the result of an execution on a fleet. Returns when failures are retried, as [`ExecutionFailure::retried`]
-    /// names them.
+    /// Records the result of an execution on a fleet. Returns when failures are retried: of a resource by itself, or of
+    /// the fleet (`None`).
     pub fn ends(
         &self,
         round: &Round,
