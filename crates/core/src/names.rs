@@ -280,7 +280,12 @@ impl Kind {
         matches!(self, Kind::Fleet | Kind::Cluster) || self.is_on_cluster()
     }
 
-    /// Whether it is a cluster or on one: nothing of another organization depends on its resources.
+    /// Whether resources of other organizations may depend on its resources.
+    pub fn concerns_others(self) -> bool {
+        matches!(self, Kind::Organization | Kind::BaseDomain)
+    }
+
+    /// Whether it is a cluster or on one: nothing but what is on it depends on its resources.
     pub fn is_of_cluster(self) -> bool {
         self == Kind::Cluster || self.is_on_cluster()
     }

@@ -1,9 +1,10 @@
-//! Resolves a tree after an earlier one: what an edit of a cluster can't affect is taken over.
+//! Resolves a tree after an earlier one: what an edit can't affect is taken over.
 //!
 //! Organizations don't trust each other, so hardly anything crosses between them. The exception is addresses:
-//! base domains overlap, and two organizations may have been granted the same one. So if all that changed are
-//! clusters, and what is on them, then only their organizations and those with overlapping domains are resolved
-//! again, beside everything in the tree that is no cluster. Any other change has the whole tree resolved.
+//! base domains overlap, and two organizations may have been granted the same one. So if nothing else changed than
+//! resources that concern their own organizations alone, then only these and those with overlapping domains are
+//! resolved again, beside all organizations' own documents and base domains. Any other change has the whole tree
+//! resolved.
 //!
 //! Values that come out equal are shared with the earlier catalog, so that whoever made something of them can
 //! tell by their address that they are the same.
@@ -30,11 +31,11 @@ pub struct ResolvedTree {
     skeleton: Arc<OnceLock<Skeleton>>,
 }
 
-/// The part of a tree that stays the same while only clusters change.
+/// The part of a tree that stays the same while no organization and no base domain changes.
 struct Skeleton {
     /// The organizations that can affect each other, for each of them.
     related: BTreeMap<Identifier, Arc<BTreeSet<Identifier>>>,
-    /// The files that are no [`clusters_of`] an organization.
+    /// The files that aren't [`own_to`] an organization.
     files: BTreeMap<SpecPath, Arc<ParsedFile>>,
     /// The resources in these files.
     keys: BTreeSet<ResourceKey>,
@@ -114,7 +115,7 @@ impl Inputs<'_> {
         merged(self.retold(&before.catalog), part, |owner| around.contains(owner), is_replaced).map(Arc::new)
     }
 
-    /// Whether nothing but files of clusters, their records and their secrets can have changed.
+    /// Whether nothing but files, records and secrets can have changed.
     fn is_alike(&self, before: &ResolvedTree) -> bool {
         let rewrote = |commit: &Option<Commit>| commit.as_ref().map(|commit| commit.rewrote.clone());
         let (documents, was) = (self.documents, &before.documents);
@@ -139,7 +140,7 @@ impl Inputs<'_> {
         Catalog { revision, commit, ..catalog.clone() }
     }
 
-    /// The organizations of whose clusters something changed; `None` if anything else did.
+    /// The organizations of which something changed that concerns no other; `None` if anything else did.
     fn organizations(
         &self,
         before: &ResolvedTree,
@@ -150,7 +151,7 @@ impl Inputs<'_> {
         for path in files {
             for tree in [&before.documents, self.documents] {
                 let Some(file) = tree.files.get(*path) else { continue };
-                let owner = clusters_of(path, file)?;
+                let owner = own_to(path, file)?;
                 if skeleton.files.contains_key(*path) || keys(file).any(|key| skeleton.keys.contains(key)) {
                     return None;
                 }
@@ -164,7 +165,7 @@ impl Inputs<'_> {
         for key in records {
             let is_kept = skeleton.records.contains_key(key) || !skeleton.knows(&key.organization);
             if is_kept
-                || !key.kind.is_of_cluster()
+                || key.kind.concerns_others()
                 || !is_where_it_stood(self.documents, &self.recorded.resources, key)
             {
                 return None;
@@ -172,7 +173,7 @@ impl Inputs<'_> {
             found.insert(key.organization.clone());
         }
         for reference in secrets {
-            if !reference.resource.kind.is_of_cluster() {
+            if reference.resource.kind.concerns_others() {
                 return None;
             }
             found.insert(reference.resource.organization.clone());
@@ -184,23 +185,23 @@ impl Inputs<'_> {
 impl Skeleton {
     fn of(tree: &ResolvedTree) -> Self {
         let ResolvedTree { documents, recorded, .. } = tree;
-        let is_clusters = |path: &SpecPath, file: &ParsedFile| clusters_of(path, file).is_some();
-        let others = || documents.files.iter().filter(|(path, file)| !is_clusters(path, file));
+        let is_own = |path: &SpecPath, file: &ParsedFile| own_to(path, file).is_some();
+        let others = || documents.files.iter().filter(|(path, file)| !is_own(path, file));
         let mut described: BTreeSet<ResourceKey> =
             others().flat_map(|(_, file)| keys(file)).cloned().collect();
-        // Documents of the same cluster in several files stay together.
+        // Documents of the same resource in several files stay together.
         let doubles = documents
             .files
             .iter()
-            .filter(|(path, file)| is_clusters(path, file) && keys(file).any(|key| described.contains(key)));
+            .filter(|(path, file)| is_own(path, file) && keys(file).any(|key| described.contains(key)));
         let files: BTreeMap<_, _> =
             others().chain(doubles).map(|(path, file)| (path.clone(), Arc::clone(file))).collect();
         described.extend(files.values().flat_map(|file| keys(file)).cloned());
         let records = &recorded.resources;
-        let of_others = records.keys().filter(|key| !key.kind.is_of_cluster());
-        let known: BTreeSet<&Identifier> = of_others.map(|key| &key.organization).collect();
-        // A cluster's record may be the only evidence of its organization, which reserves a folder.
-        let is_kept = |key: &ResourceKey| !key.kind.is_of_cluster() || !known.contains(&key.organization);
+        let shared = records.keys().filter(|key| key.kind.concerns_others());
+        let known: BTreeSet<&Identifier> = shared.map(|key| &key.organization).collect();
+        // A record may be the only evidence of its organization, which reserves a folder.
+        let is_kept = |key: &ResourceKey| key.kind.concerns_others() || !known.contains(&key.organization);
         let kept = records.only(is_kept);
         let is_complete = tree.catalog.absent.is_empty()
             && records.keys().all(|key| is_where_it_stood(documents, records, key));
@@ -209,7 +210,7 @@ impl Skeleton {
         Self { related, files, keys: described, records: kept, is_complete }
     }
 
-    /// Whether an organization is known by more than its clusters' records.
+    /// Whether an organization is known by more than the records of its resources.
     fn knows(&self, organization: &Identifier) -> bool {
         let own = ResourceKey::organization(organization);
         let recorded = self.records.key_from(&ResourceKey::new(Kind::Organization, organization, ""));
@@ -287,11 +288,11 @@ fn related<'k>(
     groups.into_iter().flat_map(of_group).collect()
 }
 
-/// The organization in whose folder a file is, if it has nothing but valid clusters, topics and users of it.
-fn clusters_of<'f>(path: &SpecPath, file: &'f ParsedFile) -> Option<&'f Identifier> {
+/// The organization in whose folder a file is, if it has nothing but valid resources of it that concern no other.
+fn own_to<'f>(path: &SpecPath, file: &'f ParsedFile) -> Option<&'f Identifier> {
     let is_whole = file.problems.is_empty() && file.invalid.is_empty() && file.unreadable.is_empty();
     let owner = &file.documents.first().filter(|_| is_whole)?.key.organization;
-    let is_own = |key: &ResourceKey| key.kind.is_of_cluster() && key.organization == *owner;
+    let is_own = |key: &ResourceKey| !key.kind.concerns_others() && key.organization == *owner;
     (path.top_folder() == Some(owner.as_str()) && keys(file).all(is_own)).then_some(owner)
 }
 

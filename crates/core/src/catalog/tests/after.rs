@@ -29,6 +29,26 @@ enum Edit {
     Domains {
         shared: bool,
     },
+    /// A fleet, or what clusters refer to, in a file of its own.
+    Provider {
+        organization: &'static str,
+        claim: &'static str,
+    },
+    Account {
+        organization: &'static str,
+        provider: &'static str,
+        credentials: &'static str,
+    },
+    Fleet {
+        organization: &'static str,
+        units: u32,
+        domain: &'static str,
+    },
+    /// A base domain whose records are kept by the account above.
+    Records {
+        organization: &'static str,
+        domain: &'static str,
+    },
     User {
         organization: &'static str,
         password: &'static str,
@@ -63,10 +83,13 @@ fn edit() -> impl Strategy<Value = Edit> {
             "platform/a.yaml",
         ])
     };
+    let claim = prop::sample::select(vec!["$.groups", "$.a[0]", ""]);
+    let provider = prop::sample::select(vec!["aws", "rfc2136", ""]);
     let more = prop::sample::select(vec![
         "",
         "  cluster_access: External\n",
         "  cluster_access: External\n  oauth: acme-sso\n",
+        "  oauth: other-sso\n",
     ]);
     let parts = prop::collection::vec(prop::sample::select(pieces()), 0..3);
     prop_oneof![
@@ -76,6 +99,14 @@ fn edit() -> impl Strategy<Value = Edit> {
         2 => (path(), parts).prop_map(|(path, parts)| Edit::Put { path, parts }),
         2 => path().prop_map(|path| Edit::Drop { path }),
         1 => any::<bool>().prop_map(|shared| Edit::Domains { shared }),
+        2 => (organization(), claim).prop_map(|(organization, claim)| Edit::Provider { organization, claim }),
+        2 => (organization(), provider, prop::sample::select(vec!["one", "another"])).prop_map(
+            |(organization, provider, credentials)| Edit::Account { organization, provider, credentials }
+        ),
+        2 => (organization(), 1..6_u32, prop::sample::select(vec!["k.acme.com", "a.k.globex.com", "other.com"]))
+            .prop_map(|(organization, units, domain)| Edit::Fleet { organization, units, domain }),
+        1 => (organization(), prop::sample::select(vec!["a.k.acme.com", "a.k.globex.com", "other.com"]))
+            .prop_map(|(organization, domain)| Edit::Records { organization, domain }),
         2 => (organization(), prop::sample::select(vec!["one", "another", ""]))
             .prop_map(|(organization, password)| Edit::User { organization, password }),
         2 => (organization(), prop::sample::select(vec!["a", "b"]), prop::sample::select(vec![3, 50]))
@@ -90,6 +121,15 @@ fn edit() -> impl Strategy<Value = Edit> {
 }
 
 impl World {
+    /// A file of an organization; without a `value`, there is none.
+    fn own(&mut self, organization: &str, name: &str, value: &str, text: &str) {
+        let path = format!("{organization}/{name}.yaml");
+        match value {
+            "" => drop(self.files.remove(&path)),
+            _ => drop(self.put(&path, text)),
+        }
+    }
+
     fn edited(&mut self, edit: &Edit) {
         match edit {
             Edit::Cluster { organization, name, units, more } => {
@@ -106,6 +146,34 @@ impl World {
                 let both = ORGANIZATIONS.map(|owner| base(owner, "shared", "both.example.com")).join("---\n");
                 let text = if *shared { both } else { String::new() };
                 self.put("domains.yaml", &text);
+            }
+            Edit::Provider { organization, claim } => {
+                let text = format!(
+                    "kind: IdentityProvider\norganization: {organization}\nidentifier: other-sso\n\
+                     issuer: https://id.example.com\njwks_uri: https://id.example.com/keys\naudience: kafka\n\
+                     groups_claim: {claim}\n"
+                );
+                self.own(organization, "provider", claim, &text);
+            }
+            Edit::Account { organization, provider, credentials } => {
+                let text = format!(
+                    "kind: CloudAccount\norganization: {organization}\nidentifier: other\nprovider: {provider}\n\
+                     credentials: {credentials}\n"
+                );
+                self.own(organization, "account", provider, &text);
+            }
+            Edit::Fleet { organization, units, domain } => {
+                let parts = base(organization, "more", domain);
+                let fleet = parts.split("---\n").nth(1).unwrap();
+                let fleet = fleet.replace("max_kafka_units: 10", &format!("max_kafka_units: {units}"));
+                self.own(organization, "fleet", domain, &fleet);
+            }
+            Edit::Records { organization, domain } => {
+                let text = format!(
+                    "kind: BaseDomain\norganization: {organization}\ndomain: {domain}\ntls_cert: $*.{domain}\n\
+                     tls_key: $key\ndns_provider: rfc2136\ncloud_account: other\n"
+                );
+                self.own(organization, "records", domain, &text);
             }
             Edit::User { organization, password } => {
                 let text = format!(
@@ -152,6 +220,9 @@ proptest! {
     #[test]
     fn a_tree_resolved_after_another_is_the_same_as_one_resolved_alone(edits in prop::collection::vec(edit(), 20)) {
         let mut world = World::new();
+        // Both may have the other's domains.
+        world.edit("organizations.yaml", "[acme.com]", "[acme.com, globex.com]");
+        world.edit("organizations.yaml", "[globex.com]", "[acme.com, globex.com]");
         let mut before = world.after(None);
         for (at, edit) in edits.iter().enumerate() {
             world.edited(edit);
@@ -182,6 +253,30 @@ fn an_edited_cluster_has_only_its_organization_resolved_again() {
     // The reason why a resource is missing depends on the whole tree.
     world.remove("globex/stock.yaml");
     assert!(!world.after(Some(&tree)).is_part_of(&before));
+}
+
+#[test]
+fn what_concerns_no_other_organization_has_only_its_own_resolved_again() {
+    let mut world = World::new();
+    world.put("globex/stock.yaml", &cluster("globex", "stock", 1, "").replace("eu", "us"));
+    world.apply();
+    let mut before = world.after(None);
+    let orders: ResourceKey = "Cluster/acme/orders".to_owned().try_into().unwrap();
+    for edit in [
+        Edit::Account { organization: "acme", provider: "rfc2136", credentials: "one" },
+        Edit::Provider { organization: "acme", claim: "$.groups" },
+        Edit::Fleet { organization: "acme", units: 3, domain: "k.acme.com" },
+    ] {
+        world.edited(&edit);
+        let tree = world.after(Some(&before));
+        assert!(tree.is_part_of(&before), "{edit:?}");
+        assert_eq!(tree.catalog.resources.len(), before.catalog.resources.len() + 1, "{edit:?}");
+        assert!(Arc::ptr_eq(&tree.catalog.clusters[&orders], &before.catalog.clusters[&orders]));
+        before = tree;
+    }
+    // Another organization may want the same domain.
+    world.edited(&Edit::Records { organization: "acme", domain: "a.k.acme.com" });
+    assert!(!world.after(Some(&before)).is_part_of(&before));
 }
 
 #[test]
