@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use camino::Utf8PathBuf;
 use jiff::{SignedDuration, Timestamp};
@@ -24,7 +24,7 @@ use tokio::runtime::Runtime;
 
 use crate::kubernetes;
 use crate::support::control_plane::{ControlPlane, until};
-use crate::support::{Tree, files};
+use crate::support::{Tree, files, names};
 use crate::turmoil::edits;
 
 /// The edited clusters, of which the last is on the first one's fleet.
@@ -32,6 +32,71 @@ const SPECS: [&str; 3] =
     ["acme/clusters/events.yaml", "globex/clusters/events.yaml", "acme/clusters/metrics.yaml"];
 
 const TOPIC: &str = "acme/topics/events/payments.yaml";
+
+/// Documents of all other kinds, each in a file with some variants. An empty one is no file.
+static OTHERS: LazyLock<Vec<(&str, Vec<String>)>> = LazyLock::new(|| {
+    let organizations = |units: u32, domains: &str| {
+        format!(
+            "apiVersion: streamfleet/v1\nkind: Organization\nidentifier: acme\nquotas: {{kafka_units: {units}}}\ndomains: [acme.example.com]\n---\n\
+             apiVersion: streamfleet/v1\nkind: Organization\nidentifier: globex\ndomains: [{domains}]\n"
+        )
+    };
+    let fleet = |organization: &str, units: u32, more: &str| {
+        format!(
+            "apiVersion: streamfleet/v1\nkind: Fleet\norganization: {organization}\nidentifier: main\ninfra_type: directory\ntenancy_mode: Shared\n\
+             max_tenants: 3\nmax_kafka_units: {units}\n{more}"
+        )
+    };
+    let provider = |audience: &str| {
+        format!(
+            "apiVersion: streamfleet/v1\nkind: IdentityProvider\norganization: acme\nidentifier: sso\nissuer: https://id.example.com\n\
+             jwks_uri: https://id.example.com/keys\ntoken_endpoint: https://id.example.com/token\naudience: {audience}\n"
+        )
+    };
+    let account = |secret: &str| {
+        format!(
+            "apiVersion: streamfleet/v1\nkind: CloudAccount\norganization: acme\nidentifier: dns\nprovider: aws\nregion: eu-central-1\ncredentials: |\n  \
+             [default]\n  aws_access_key_id = ONE\n  aws_secret_access_key = {secret}\n"
+        )
+    };
+    let domain = |organization: &str, name: &str, more: &str| {
+        let tls = names::fields(&names::certificate(&[&format!("*.{organization}.{name}")]));
+        format!(
+            "apiVersion: streamfleet/v1\nkind: BaseDomain\norganization: {organization}\ndomain: {name}\n{more}{tls}"
+        )
+    };
+    let user = |topic: &str| {
+        format!(
+            "apiVersion: streamfleet/v1\nkind: User\norganization: acme\ncluster: events\nidentifier: reader\n\
+             produce: [{topic}]\n"
+        )
+    };
+    let acme = domain("acme", "kafka.acme.example.com", "");
+    vec![
+        (
+            "organizations.yaml",
+            vec![organizations(6, "globex.example.com"), organizations(2, "acme.example.com")],
+        ),
+        (
+            "acme/fleets/main.yaml",
+            vec![
+                fleet("acme", 6, ""),
+                fleet("acme", 1, ""),
+                fleet("acme", 6, "domain: kafka.acme.example.com\n"),
+                fleet("acme", 6, "suspend: true\n"),
+            ],
+        ),
+        ("globex/fleets/main.yaml", vec![fleet("globex", 6, ""), fleet("globex", 2, "")]),
+        ("acme/sso.yaml", vec![String::new(), provider("kafka"), provider("other")]),
+        ("acme/account.yaml", vec![String::new(), account("one"), account("another")]),
+        (
+            "acme/domain.yaml",
+            vec![String::new(), acme.clone(), format!("{acme}dns_provider: route53\ncloud_account: dns\n")],
+        ),
+        ("globex/domain.yaml", vec![String::new(), domain("globex", "kafka.acme.example.com", "")]),
+        ("acme/user.yaml", vec![String::new(), user("payments"), user("payments*")]),
+    ]
+});
 
 struct Process {
     tree: Tree,
@@ -103,12 +168,29 @@ fn folder(tree: &Tree, name: &str) -> Utf8PathBuf {
 
 #[derive(Debug, Clone)]
 enum Event {
-    Resize { spec: usize, units: u32 },
-    Break { spec: usize },
-    Garble { spec: usize },
-    Remove { spec: usize },
-    EditTopic { partitions: u32 },
+    Resize {
+        spec: usize,
+        units: u32,
+    },
+    Break {
+        spec: usize,
+    },
+    Garble {
+        spec: usize,
+    },
+    Remove {
+        spec: usize,
+    },
+    EditTopic {
+        partitions: u32,
+    },
     RemoveTopic,
+    Other {
+        file: usize,
+        variant: prop::sample::Index,
+    },
+    /// The first cluster refers to the identity provider, and is reached from outside.
+    Refer,
     Settings,
     Later,
     Apply,
@@ -132,6 +214,8 @@ fn event() -> impl Strategy<Value = Event> {
         1 => spec().prop_map(|spec| Event::Remove { spec }),
         2 => (1..6_u32).prop_map(|partitions| Event::EditTopic { partitions }),
         1 => Just(Event::RemoveTopic),
+        8 => (0..OTHERS.len(), any::<prop::sample::Index>()).prop_map(|(file, variant)| Event::Other { file, variant }),
+        2 => Just(Event::Refer),
         1 => Just(Event::Settings),
         1 => Just(Event::Later),
         4 => Just(Event::Apply),
@@ -174,6 +258,17 @@ fn happen(process: &mut Process, specs: &[String], event: &Event) {
         Event::Break { spec } => process.tree.write(SPECS[*spec], "kind: [\n"),
         Event::Garble { spec } => process.tree.write(SPECS[*spec], b"kind: \xff\n"),
         Event::EditTopic { partitions } => process.tree.write(TOPIC, topic(*partitions)),
+        Event::Other { file, variant } => {
+            let (path, variants) = &OTHERS[*file];
+            match variant.get(variants).as_str() {
+                "" => drop(fs::remove_file(process.tree.path().join(path))),
+                text => process.tree.write(path, text),
+            }
+        }
+        Event::Refer => {
+            let more = "  oauth: sso\n  cluster_access: External\n";
+            process.tree.write(SPECS[0], format!("{}{more}", specs[0]));
+        }
         Event::RemoveTopic => drop(fs::remove_file(process.tree.path().join(TOPIC))),
         Event::Remove { spec } => drop(fs::remove_file(process.tree.path().join(SPECS[*spec]))),
         Event::Settings => {
@@ -275,7 +370,7 @@ proptest! {
 
     #[test]
     fn with_and_without_memory_the_plan_is_the_same(
-        events in proptest::collection::vec(event(), 1..8),
+        events in proptest::collection::vec(event(), 1..16),
         is_young in any::<bool>(),
     ) {
         let (mut process, memory) = (Process::start(), RoundMemory::default());

@@ -13,7 +13,7 @@ use crate::catalog::{
 };
 use crate::config::Config;
 use crate::health::FleetHealth;
-use crate::names::{FleetKey, ResourceKey};
+use crate::names::{FleetKey, Identifier, ResourceKey};
 use crate::parallel::locked;
 use crate::plan::compare::origins::Origins;
 use crate::plan::model::part::FleetPart;
@@ -32,7 +32,7 @@ pub(super) struct Settled {
     fleets: BTreeMap<FleetKey, Arc<SettledFleet>>,
 }
 
-/// The inputs that any resource may depend on: the settings, and all resources but clusters and what is on them.
+/// The inputs that any resource may depend on: the settings, and of its organization all but clusters and what is on them.
 struct Common {
     config: Arc<Config>,
     software: String,
@@ -54,6 +54,25 @@ pub(super) struct SettledFleet {
     resolved: Option<Arc<ResolvedFleet>>,
     health: Option<FleetHealth>,
     part: FleetPart,
+}
+
+/// What stayed as it was when the last plan left it as it is.
+pub(super) struct Unchanged<'a> {
+    /// Clusters, and what is on them.
+    clusters: HashSet<&'a ResourceKey>,
+    /// The organizations of which anything else changed.
+    others: BTreeSet<Identifier>,
+}
+
+impl Unchanged<'_> {
+    pub fn has(&self, cluster: &ResourceKey) -> bool {
+        self.clusters.contains(cluster)
+    }
+
+    /// Whether nothing but clusters, and what is on them, can have changed of an organization.
+    pub fn is_steady(&self, organization: &Identifier) -> bool {
+        !self.others.contains(organization)
+    }
 }
 
 impl PlanMemory {
@@ -94,17 +113,30 @@ impl Common {
         Self { config, software, resources: resources.collect(), origins: Arc::clone(origins) }
     }
 
-    fn is(&self, catalog: &Catalog, recorded: &Recorded, software: &str) -> bool {
-        let mut before = self.resources.iter();
-        let mut now = catalog.resources.iter().filter(|(key, _)| is_common(key));
-        Arc::ptr_eq(&self.config, &catalog.config)
-            && self.software == software
-            && now.all(|(key, resource)| {
-                before.next().is_some_and(|(was, record)| {
-                    Arc::ptr_eq(was, resource) && is_same(record.as_ref(), recorded.resources.shared(key))
-                })
-            })
-            && before.next().is_none()
+    /// The organizations of which any of it changed; `None` if the settings did, or the software.
+    fn changed<'a>(
+        &'a self,
+        catalog: &'a Catalog,
+        recorded: &Recorded,
+        software: &str,
+    ) -> Option<BTreeSet<&'a Identifier>> {
+        if !Arc::ptr_eq(&self.config, &catalog.config) || self.software != software {
+            return None;
+        }
+        let mut before = InOrder::of(self.resources.iter().map(|was| (&was.0.key, was)));
+        let mut changed = BTreeSet::new();
+        let now = catalog.resources.iter().filter(|(key, _)| is_common(key));
+        for (key, resource) in now {
+            changed.extend(before.before(key).map(|(gone, _)| &gone.organization));
+            let is_same = before.get(key).is_some_and(|(was, record)| {
+                Arc::ptr_eq(was, resource) && is_same(record.as_ref(), recorded.resources.shared(key))
+            });
+            if !is_same {
+                changed.insert(&key.organization);
+            }
+        }
+        changed.extend(before.0.map(|(gone, _)| &gone.organization));
+        Some(changed)
     }
 }
 
@@ -116,23 +148,29 @@ impl<'a, V, I: Iterator<Item = (&'a ResourceKey, V)>> InOrder<'a, V, I> {
         Self(values.into_iter().peekable())
     }
 
+    /// Those of keys before this one that weren't asked for.
+    fn before(&mut self, key: &ResourceKey) -> impl Iterator<Item = (&'a ResourceKey, V)> {
+        std::iter::from_fn(|| self.0.next_if(|(its, _)| *its < key))
+    }
+
     fn get(&mut self, key: &ResourceKey) -> Option<V> {
-        while self.0.next_if(|(its, _)| *its < key).is_some() {}
+        self.before(key).for_each(drop);
         self.0.next_if(|(its, _)| *its == key).map(|(_, value)| value)
     }
 }
 
 impl Settled {
-    /// The inputs of objects, and the clusters, with what is on them, that stayed as they were when a plan left them as
-    /// they are. `None` if something changed that any of them may depend on.
+    /// The inputs of objects, and what stayed as it was when a plan left it as it is. `None` if something changed that
+    /// all of it may depend on.
     pub fn unchanged<'a>(
         &self,
         catalog: &'a Catalog,
         recorded: &Recorded,
         software: &str,
         first_topics: &BTreeMap<ResourceKey, &ResourceKey>,
-    ) -> Option<(Arc<Origins>, HashSet<&'a ResourceKey>)> {
-        let common = self.common.as_ref().filter(|common| common.is(catalog, recorded, software))?;
+    ) -> Option<(Arc<Origins>, Unchanged<'a>)> {
+        let common = self.common.as_ref()?;
+        let changed = common.changed(catalog, recorded, software)?;
         let mut before = InOrder::of(self.resources.iter().map(|was| (&was.resource.key, was)));
         let (mut records, mut clusters) =
             (InOrder::of(recorded.resources.all_shared()), InOrder::of(&catalog.clusters));
@@ -145,10 +183,16 @@ impl Settled {
                     && was.first_topic.as_ref() == first_topics.get(key).copied()
             })
         };
-        let unchanged = catalog.resources.iter().filter(|(key, _)| !is_common(key));
-        let unchanged = unchanged.filter(|(key, resource)| is_unchanged(key, resource));
-        let unchanged = unchanged.map(|(key, _)| key).collect();
-        Some((Arc::clone(&common.origins), unchanged))
+        let clusters = catalog.resources.iter().filter(|(key, _)| !is_common(key));
+        let clusters = clusters.filter(|(key, _)| !changed.contains(&key.organization));
+        let clusters = clusters.filter(|(key, resource)| is_unchanged(key, resource));
+        let clusters = clusters.map(|(key, _)| key).collect();
+        let origins = match changed.is_empty() {
+            true => Arc::clone(&common.origins),
+            false => Arc::new(Origins::of(catalog)),
+        };
+        let others = changed.into_iter().cloned().collect();
+        Some((origins, Unchanged { clusters, others }))
     }
 
     /// The part of a fleet on which nothing changed, neither there nor in what is wanted.
@@ -164,7 +208,7 @@ impl Settled {
             && is_same(resolved.as_ref(), world.catalog.fleets.get(fleet))
             && was.as_ref() == health
             && world.owners.get(fleet).is_some_and(|owners| owners.iter().copied().eq(&part.owners))
-            && world.is_steady()
+            && world.is_steady(&fleet.organization)
             && part.owners.iter().all(|owner| is_common(owner) || world.is_settled(owner))
             && !is_postponed(world, fleet);
         is_known.then(|| FleetPart { settled: Some(Arc::clone(settled)), ..part.clone() })

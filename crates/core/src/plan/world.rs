@@ -1,13 +1,13 @@
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use crate::catalog::{
     Absence, Catalog, Hold, INFRASTRUCTURE, Recorded, RecordedResource, RecordedSpec, Resource,
 };
-use crate::names::{FleetKey, Kind, ResourceKey};
+use crate::names::{FleetKey, Identifier, Kind, ResourceKey};
 use crate::parallel;
 use crate::plan::compare::origins::Origins;
-use crate::plan::memory::Settled;
+use crate::plan::memory::{Settled, Unchanged};
 use crate::plan::{FieldChange, Policy, compare::fields};
 use crate::spec::{InfraType, Spec};
 
@@ -20,9 +20,8 @@ pub(super) struct PlanContext<'a> {
     pub protected: BTreeSet<ResourceKey>,
     /// Compared when it is first asked for.
     current: BTreeMap<&'a ResourceKey, OnceLock<SpecDiff>>,
-    /// Clusters, and what is on them, that stayed as they were when the last plan left them as they are; `None` if any of
-    /// them may be another by what they depend on.
-    settled: Option<HashSet<&'a ResourceKey>>,
+    /// `None` if anything may be another by what all depends on.
+    settled: Option<Unchanged<'a>>,
     /// The resources that are on each fleet by their spec, or were by their record.
     pub owners: BTreeMap<FleetKey, BTreeSet<&'a ResourceKey>>,
     /// The first topic of each cluster that has some, in the tree or recorded.
@@ -70,12 +69,12 @@ impl<'a> PlanContext<'a> {
 
     /// Whether the last plan left a cluster, topic or user as it is, and nothing changed since that it depends on.
     pub fn is_settled(&self, key: &ResourceKey) -> bool {
-        self.settled.as_ref().is_some_and(|settled| settled.contains(key))
+        self.settled.as_ref().is_some_and(|settled| settled.has(key))
     }
 
-    /// Whether nothing but clusters, and what is on them, can have changed since the last plan.
-    pub fn is_steady(&self) -> bool {
-        self.settled.is_some()
+    /// Whether nothing but clusters, and what is on them, can have changed of an organization since the last plan.
+    pub fn is_steady(&self, organization: &Identifier) -> bool {
+        self.settled.as_ref().is_some_and(|settled| settled.is_steady(organization))
     }
 
     pub fn recorded(&self, key: &ResourceKey) -> Option<&'a RecordedResource> {
