@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::config::{Config, TieredStorageConfig};
-use crate::names::{Domain, FleetKey, Identifier, ResourceKey, SecretRef, SpecPath};
+use crate::names::{Domain, FleetKey, Identifier, ResourceKey, ResourceMap, SecretRef, SpecPath};
 use crate::problem::{Origin, Problem};
 use crate::spec::{self, Commit, Safeguards, SourceId};
 
@@ -70,13 +70,13 @@ pub struct Catalog {
     /// Every resource that should exist: from the specs, or from the record where the specs can't say. A
     /// resource with a [`Hold`] is not created, changed or deleted, even if it is rendered; only drift from
     /// what was last applied is repaired.
-    pub resources: BTreeMap<ResourceKey, Arc<Resource>>,
+    pub resources: ResourceMap<Arc<Resource>>,
     /// Includes held fleets.
     pub fleets: BTreeMap<FleetKey, Arc<ResolvedFleet>>,
     /// The clusters that can be rendered, with what they refer to. A held cluster is included as it was last
     /// applied. It is missing here if nothing of it was applied or the record of that is lost; then its hold
     /// alone keeps its objects. Each cluster's fleet is in `fleets`.
-    pub clusters: BTreeMap<ResourceKey, Arc<ResolvedCluster>>,
+    pub clusters: ResourceMap<Arc<ResolvedCluster>>,
     /// Recorded resources that the specs no longer name, or whose content in the specs is unknown. Only
     /// [`Absence::Removed`] ones are deleted without approval. The others are also in `resources`, held, if
     /// the record still has their spec; if not, this entry is all that keeps their objects.

@@ -5,6 +5,7 @@ mod json;
 mod keys;
 mod line;
 mod quantity;
+mod resource_map;
 mod side_by_side;
 
 use std::borrow::Cow;
@@ -21,6 +22,7 @@ pub use json::Json;
 pub use keys::{FleetKey, ObjectKey, ResourceKey, SecretRef, SpecPath};
 pub use line::{count, is_deceptive, log_line, one_line, tenths};
 pub use quantity::{QUANTITY_SUFFIXES, quantity};
+pub use resource_map::{OrganizationPart, ResourceMap, is_same};
 pub use side_by_side::side_by_side;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

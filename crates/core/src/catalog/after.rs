@@ -213,8 +213,7 @@ impl Skeleton {
     /// Whether an organization is known by more than the records of its resources.
     fn knows(&self, organization: &Identifier) -> bool {
         let own = ResourceKey::organization(organization);
-        let recorded = self.records.key_from(&ResourceKey::new(Kind::Organization, organization, ""));
-        self.keys.contains(&own) || recorded.is_some_and(|key| key.organization == *organization)
+        self.keys.contains(&own) || self.records.of(organization).is_some()
     }
 
     /// These organizations and all that they can affect.
@@ -251,7 +250,7 @@ impl Skeleton {
 
     fn recorded(&self, recorded: &Recorded, around: &BTreeSet<Identifier>) -> Recorded {
         let mut resources = self.records.clone();
-        around.iter().for_each(|owner| resources.extend_from(&recorded.resources, owner));
+        resources.replace(recorded.resources.clone(), |owner| around.contains(owner));
         Recorded { resources, ..recorded.clone() }
     }
 }
@@ -337,9 +336,9 @@ fn merged(
     share(&mut part, &catalog);
     let Catalog { resources, fleets, clusters, absent, capacity, managed, granted, problems, .. } =
         &mut catalog;
-    replace(resources, part.resources, |key| is_theirs(&key.organization));
+    resources.replace(part.resources, &is_theirs);
     replace(fleets, part.fleets, |key| is_theirs(&key.organization));
-    replace(clusters, part.clusters, |key| is_theirs(&key.organization));
+    clusters.replace(part.clusters, &is_theirs);
     replace(absent, part.absent, |key| is_theirs(&key.organization));
     replace(managed, part.managed, |key| is_theirs(&key.organization));
     replace(capacity, part.capacity, &is_theirs);
@@ -373,16 +372,20 @@ pub(super) fn replace<K: Ord, V>(
 
 /// Replaces values by those of an earlier catalog that equal them.
 fn share(catalog: &mut Catalog, before: &Catalog) {
-    fn share<K: Ord, V: PartialEq>(map: &mut BTreeMap<K, Arc<V>>, before: &BTreeMap<K, Arc<V>>) {
-        for (key, value) in map {
-            if let Some(was) = before.get(key).filter(|was| Arc::ptr_eq(was, value) || **was == *value) {
-                *value = Arc::clone(was);
-            }
+    fn share<V: PartialEq>(value: &mut Arc<V>, before: &Arc<V>) -> bool {
+        let is_same = Arc::ptr_eq(value, before) || **value == **before;
+        if is_same {
+            *value = Arc::clone(before);
+        }
+        is_same
+    }
+    catalog.resources.share(&before.resources, share);
+    catalog.clusters.share(&before.clusters, share);
+    for (key, fleet) in &mut catalog.fleets {
+        if let Some(before) = before.fleets.get(key) {
+            share(fleet, before);
         }
     }
-    share(&mut catalog.resources, &before.resources);
-    share(&mut catalog.fleets, &before.fleets);
-    share(&mut catalog.clusters, &before.clusters);
     if catalog.config == before.config {
         catalog.config = Arc::clone(&before.config);
     }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::immutable::immutable_fields;
 use crate::names::{
-    Digest, FleetKey, Identifier, Json, Kind, ObjectKey, ResourceKey, SpecPath, side_by_side,
+    Digest, FleetKey, Identifier, Json, Kind, ObjectKey, OrganizationPart, ResourceKey, ResourceMap, SpecPath,
 };
 use crate::problem::Origin;
 use crate::spec::{SourceId, Spec};
@@ -40,7 +40,7 @@ pub struct Recorded {
 
 /// The records of resources, by key. Clones share each record until it is changed.
 #[derive(Clone, Default)]
-pub struct Records(Arc<BTreeMap<ResourceKey, Arc<SharedRecord>>>);
+pub struct Records(ResourceMap<Arc<SharedRecord>>);
 
 /// A record that is shared until it changes: one at the same address is the same.
 #[derive(Clone)]
@@ -71,12 +71,8 @@ impl Records {
     }
 
     /// The keys of a map that have no record.
-    pub fn missing<'k, V>(
-        &'k self,
-        of: &'k BTreeMap<ResourceKey, V>,
-    ) -> impl Iterator<Item = &'k ResourceKey> {
-        let both = side_by_side(of, &self.0);
-        both.filter(|(_, named, record)| named.is_some() && record.is_none()).map(|(key, ..)| key)
+    pub fn missing<'k, V>(&'k self, of: &'k ResourceMap<V>) -> impl Iterator<Item = &'k ResourceKey> {
+        of.missing_from(&self.0)
     }
 
     /// All records, shared.
@@ -96,22 +92,24 @@ impl Records {
         self.0.keys()
     }
 
-    /// The first key that isn't before this one.
-    pub fn key_from(&self, first: &ResourceKey) -> Option<&ResourceKey> {
-        self.0.range(first..).next().map(|(key, _)| key)
+    /// What each organization has, which is never nothing.
+    pub fn organizations(&self) -> impl Iterator<Item = (&Identifier, &OrganizationPart<Arc<SharedRecord>>)> {
+        self.0.organizations()
+    }
+
+    pub fn of(&self, organization: &Identifier) -> Option<&OrganizationPart<Arc<SharedRecord>>> {
+        self.0.of(organization)
     }
 
     /// The records of some keys.
     pub fn only(&self, is_meant: impl Fn(&ResourceKey) -> bool) -> Self {
         let meant = self.0.iter().filter(|(key, _)| is_meant(key));
-        Self(Arc::new(meant.map(|(key, shared)| (key.clone(), Arc::clone(shared))).collect()))
+        Self(meant.map(|(key, shared)| (key.clone(), Arc::clone(shared))).collect())
     }
 
-    /// Adds an organization's records of others.
-    pub fn extend_from(&mut self, others: &Records, organization: &Identifier) {
-        let first = ResourceKey::new(Kind::Organization, organization, "");
-        let own = others.0.range(first..).take_while(|(key, _)| key.organization == *organization);
-        Arc::make_mut(&mut self.0).extend(own.map(|(key, shared)| (key.clone(), Arc::clone(shared))));
+    /// Has some organizations' records of others.
+    pub fn replace(&mut self, others: Records, is_meant: impl Fn(&Identifier) -> bool) {
+        self.0.replace(others.0, is_meant);
     }
 
     pub fn len(&self) -> usize {
@@ -123,31 +121,27 @@ impl Records {
     }
 
     pub fn insert(&mut self, key: ResourceKey, record: RecordedResource) {
-        Arc::make_mut(&mut self.0).insert(key, SharedRecord::new(record));
+        self.0.insert(key, SharedRecord::new(record));
     }
 
     pub fn remove(&mut self, key: &ResourceKey) -> Option<RecordedResource> {
-        let removed = self.contains_key(key).then(|| Arc::make_mut(&mut self.0).remove(key));
-        removed.flatten().map(|shared| shared.record.clone())
+        self.0.remove(key).map(|shared| shared.record.clone())
     }
 
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut RecordedResource> {
-        Arc::make_mut(&mut self.0).values_mut().map(SharedRecord::change)
+        self.0.values_mut().map(SharedRecord::change)
     }
 
     pub fn get_mut(&mut self, key: &ResourceKey) -> Option<&mut RecordedResource> {
-        Arc::make_mut(&mut self.0).get_mut(key).map(SharedRecord::change)
+        self.0.get_mut(key).map(SharedRecord::change)
     }
 
     /// Returns the keys whose records differ from those of `others`. Records that both share aren't compared.
     pub fn changed_since<'a>(&'a self, others: &'a Records) -> Vec<&'a ResourceKey> {
-        if Arc::ptr_eq(&self.0, &others.0) {
-            return Vec::new();
-        }
         let is_same = |(own, other): (&Arc<SharedRecord>, &Arc<SharedRecord>)| {
             Arc::ptr_eq(own, other) || own.record == other.record
         };
-        let both = side_by_side(&self.0, &others.0);
+        let both = self.0.unshared(&others.0);
         both.filter(|(_, own, other)| !own.zip(*other).is_some_and(is_same)).map(|(key, ..)| key).collect()
     }
 
@@ -170,7 +164,7 @@ impl Index<&ResourceKey> for Records {
 
 impl FromIterator<(ResourceKey, RecordedResource)> for Records {
     fn from_iter<T: IntoIterator<Item = (ResourceKey, RecordedResource)>>(records: T) -> Self {
-        Self(Arc::new(records.into_iter().map(|(key, record)| (key, SharedRecord::new(record))).collect()))
+        Self(records.into_iter().map(|(key, record)| (key, SharedRecord::new(record))).collect())
     }
 }
 

@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -10,7 +9,7 @@ use crate::catalog::{
     references, renderable, topics, workloads,
 };
 use crate::config::Config;
-use crate::names::{Kind, ResourceKey};
+use crate::names::{Kind, ResourceKey, ResourceMap};
 use crate::spec::Documents;
 
 /// Each kind refers only to kinds before it. Topics and users follow when all is known of their clusters.
@@ -106,7 +105,7 @@ fn finish(
     }
 }
 
-fn resources(draft: &CatalogDraft) -> BTreeMap<ResourceKey, Arc<Resource>> {
+fn resources(draft: &CatalogDraft) -> ResourceMap<Arc<Resource>> {
     let resource = |(key, settled): (&ResourceKey, &EffectiveSpec)| {
         let claim = draft.claims.get(key);
         let document = claim.and_then(|claim| claim.document);

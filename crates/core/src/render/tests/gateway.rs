@@ -36,7 +36,7 @@ fn a_fleet_has_one_gateway_that_is_its_own() {
         assert_eq!(Some(&parent[named]), gateway.pointer(there));
     }
     let mut without = with_gateway(external(json!({})), true);
-    without.clusters.clear();
+    without.clusters = Default::default();
     assert_eq!(of_fleet(&without), objects);
     let public = of_fleet(&with_gateway(external(json!({})), false));
     let scheme = json!({"service.beta.kubernetes.io/aws-load-balancer-scheme": "internet-facing"});
