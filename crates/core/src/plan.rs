@@ -17,6 +17,7 @@ mod organization;
 pub mod preflight;
 mod record;
 mod repair;
+mod roster;
 mod size;
 mod summary;
 #[cfg(test)]
@@ -122,7 +123,7 @@ impl<'a> Planner<'a> {
 
     /// Returns every fleet in a spec or a record. The caller adds those that only a target or its record has.
     pub fn fleets(&self) -> BTreeSet<FleetKey> {
-        self.world.catalog.fleets.keys().chain(self.world.owners.keys()).cloned().collect()
+        self.world.catalog.fleets.keys().chain(self.world.fleets_with_owners()).cloned().collect()
     }
 
     /// Plans one fleet without preflight facts and dry runs.
@@ -161,7 +162,7 @@ impl<'a> Planner<'a> {
             observed.insert(part.fleet, part.observed);
             fleets.extend(part.plan);
             problems.extend(part.problems);
-            on_fleets.extend(part.owners.into_iter().filter(|owner| !world.is_settled(owner)));
+            on_fleets.extend(part.owners.iter().filter(|owner| !world.is_settled(owner)).cloned());
         }
         let mut organizations = organization::plan(&world, &on_fleets);
         guard::disruption::announce_renewals(&mut organizations, &mut fleets);

@@ -43,7 +43,7 @@ pub struct Recorded {
 pub struct Records(ResourceMap<Arc<SharedRecord>>);
 
 /// A record that is shared until it changes: one at the same address is the same.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct SharedRecord {
     record: RecordedResource,
     digest: OnceLock<Digest>,
@@ -52,6 +52,10 @@ pub struct SharedRecord {
 impl SharedRecord {
     fn new(record: RecordedResource) -> Arc<Self> {
         Arc::new(Self { record, digest: OnceLock::new() })
+    }
+
+    pub fn record(&self) -> &RecordedResource {
+        &self.record
     }
 
     fn change(shared: &mut Arc<Self>) -> &mut RecordedResource {

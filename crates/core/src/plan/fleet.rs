@@ -239,8 +239,14 @@ fn known<'a>(
     world: &PlanContext,
     fleet: &FleetKey,
     here: impl Iterator<Item = &'a ResourceKey>,
-) -> BTreeSet<ResourceKey> {
-    world.owners.get(fleet).into_iter().flatten().copied().cloned().chain(here.cloned()).collect()
+) -> Arc<BTreeSet<ResourceKey>> {
+    let mut owners = world.owners(fleet).map(Arc::clone).unwrap_or_default();
+    for owner in here {
+        if !owners.contains(owner) {
+            Arc::make_mut(&mut owners).insert(owner.clone());
+        }
+    }
+    owners
 }
 
 /// Whether specs name all of these resources. Deleting a resource depends on more than the differences.

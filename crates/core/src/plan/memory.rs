@@ -13,39 +13,72 @@ use crate::catalog::{
 };
 use crate::config::Config;
 use crate::health::FleetHealth;
-use crate::names::{FleetKey, Identifier, ResourceKey};
+use crate::names::{Digest, FleetKey, Identifier, OrganizationPart, ResourceKey, is_same};
 use crate::parallel::locked;
-use crate::plan::compare::origins::Origins;
 use crate::plan::model::part::FleetPart;
+use crate::plan::roster::{Roster, is_common};
 use crate::plan::world::PlanContext;
 use crate::plan::{Change, Reach, UnchangedFleet};
 
 #[derive(Default)]
 pub struct PlanMemory(Mutex<Arc<Settled>>);
 
-/// The resources and fleets that a plan left as they are.
+/// The organizations and fleets as a plan left them.
 #[derive(Default)]
 pub(super) struct Settled {
-    common: Option<Common>,
-    /// In the order of their keys.
-    resources: Vec<SettledResource>,
+    settings: Option<PlannedSettings>,
+    organizations: BTreeMap<Identifier, Arc<SettledOrganization>>,
     fleets: BTreeMap<FleetKey, Arc<SettledFleet>>,
 }
 
-/// The inputs that any resource may depend on: the settings, and of its organization all but clusters and what is on them.
-struct Common {
+/// The inputs of all resources of all organizations.
+struct PlannedSettings {
     config: Arc<Config>,
     software: String,
-    resources: Vec<(Arc<Resource>, Option<Arc<SharedRecord>>)>,
-    origins: Arc<Origins>,
+    digest: Digest,
 }
 
-struct SettledResource {
-    resource: Arc<Resource>,
-    record: Arc<SharedRecord>,
-    cluster: Option<Arc<ResolvedCluster>>,
-    /// A cluster is made from the fact that it has topics, which its record shows by the first one.
-    first_topic: Option<ResourceKey>,
+pub(super) struct SettledOrganization {
+    roster: Arc<Roster>,
+    clusters: ClusterPart,
+    /// The clusters, and what is on them, that the plan left as they are.
+    left: BTreeSet<ResourceKey>,
+    /// The other resources that should exist.
+    pub others: Vec<ResourceKey>,
+    /// The fleets of which all clusters, and what is on them, are left.
+    fleets: BTreeSet<FleetKey>,
+    /// Whether no more of it would be left by another plan of the same.
+    is_whole: bool,
+}
+
+type ClusterPart = Option<OrganizationPart<Arc<ResolvedCluster>>>;
+
+/// What stayed as it was of an organization when the last plan left it as it is.
+pub(super) enum Unchanged<'a> {
+    All(Arc<SettledOrganization>),
+    /// These of its clusters, and what is on them.
+    Some(HashSet<&'a ResourceKey>),
+    /// Something changed that all of them may depend on.
+    None,
+}
+
+impl Unchanged<'_> {
+    pub fn has(&self, cluster: &ResourceKey) -> bool {
+        match self {
+            Unchanged::All(before) => before.left.contains(cluster),
+            Unchanged::Some(clusters) => clusters.contains(cluster),
+            Unchanged::None => false,
+        }
+    }
+
+    /// Whether that is so of everything on a fleet but the fleet itself.
+    fn has_all(&self, fleet: &FleetKey, owners: &BTreeSet<ResourceKey>) -> bool {
+        match self {
+            Unchanged::All(before) => before.fleets.contains(fleet),
+            Unchanged::Some(_) => owners.iter().all(|owner| is_common(owner) || self.has(owner)),
+            Unchanged::None => false,
+        }
+    }
 }
 
 /// The part of a fleet in a plan that left it as it is.
@@ -54,25 +87,6 @@ pub(super) struct SettledFleet {
     resolved: Option<Arc<ResolvedFleet>>,
     health: Option<FleetHealth>,
     part: FleetPart,
-}
-
-/// What stayed as it was when the last plan left it as it is.
-pub(super) struct Unchanged<'a> {
-    /// Clusters, and what is on them.
-    clusters: HashSet<&'a ResourceKey>,
-    /// The organizations of which anything else changed.
-    others: BTreeSet<Identifier>,
-}
-
-impl Unchanged<'_> {
-    pub fn has(&self, cluster: &ResourceKey) -> bool {
-        self.clusters.contains(cluster)
-    }
-
-    /// Whether nothing but clusters, and what is on them, can have changed of an organization.
-    pub fn is_steady(&self, organization: &Identifier) -> bool {
-        !self.others.contains(organization)
-    }
 }
 
 impl PlanMemory {
@@ -91,55 +105,6 @@ impl PlanMemory {
     }
 }
 
-fn is_common(key: &ResourceKey) -> bool {
-    !key.kind.is_of_cluster()
-}
-
-fn is_same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-        (None, None) => true,
-        _ => false,
-    }
-}
-
-impl Common {
-    fn of(world: &PlanContext) -> Self {
-        let PlanContext { catalog, recorded, policy, origins, .. } = world;
-        let resources = catalog.resources.iter().filter(|(key, _)| is_common(key));
-        let resources = resources
-            .map(|(key, resource)| (Arc::clone(resource), recorded.resources.shared(key).map(Arc::clone)));
-        let (config, software) = (Arc::clone(&catalog.config), policy.software.clone());
-        Self { config, software, resources: resources.collect(), origins: Arc::clone(origins) }
-    }
-
-    /// The organizations of which any of it changed; `None` if the settings did, or the software.
-    fn changed<'a>(
-        &'a self,
-        catalog: &'a Catalog,
-        recorded: &Recorded,
-        software: &str,
-    ) -> Option<BTreeSet<&'a Identifier>> {
-        if !Arc::ptr_eq(&self.config, &catalog.config) || self.software != software {
-            return None;
-        }
-        let mut before = InOrder::of(self.resources.iter().map(|was| (&was.0.key, was)));
-        let mut changed = BTreeSet::new();
-        let now = catalog.resources.iter().filter(|(key, _)| is_common(key));
-        for (key, resource) in now {
-            changed.extend(before.before(key).map(|(gone, _)| &gone.organization));
-            let is_same = before.get(key).is_some_and(|(was, record)| {
-                Arc::ptr_eq(was, resource) && is_same(record.as_ref(), recorded.resources.shared(key))
-            });
-            if !is_same {
-                changed.insert(&key.organization);
-            }
-        }
-        changed.extend(before.0.map(|(gone, _)| &gone.organization));
-        Some(changed)
-    }
-}
-
 /// The values of keys that are asked for in their order, without a search for each of them.
 struct InOrder<'a, V, I: Iterator<Item = (&'a ResourceKey, V)>>(Peekable<I>);
 
@@ -148,51 +113,45 @@ impl<'a, V, I: Iterator<Item = (&'a ResourceKey, V)>> InOrder<'a, V, I> {
         Self(values.into_iter().peekable())
     }
 
-    /// Those of keys before this one that weren't asked for.
-    fn before(&mut self, key: &ResourceKey) -> impl Iterator<Item = (&'a ResourceKey, V)> {
-        std::iter::from_fn(|| self.0.next_if(|(its, _)| *its < key))
-    }
-
     fn get(&mut self, key: &ResourceKey) -> Option<V> {
-        self.before(key).for_each(drop);
+        while self.0.next_if(|(its, _)| *its < key).is_some() {}
         self.0.next_if(|(its, _)| *its == key).map(|(_, value)| value)
     }
 }
 
 impl Settled {
-    /// The inputs of objects, and what stayed as it was when a plan left it as it is. `None` if something changed that
-    /// all of it may depend on.
-    pub fn unchanged<'a>(
+    /// The digest of the settings that objects are made from; `None` if they changed, or the software.
+    pub fn settings(&self, catalog: &Catalog, software: &str) -> Option<Digest> {
+        let settings = self.settings.as_ref()?;
+        let is_same = Arc::ptr_eq(&settings.config, &catalog.config) && settings.software == software;
+        is_same.then(|| settings.digest.clone())
+    }
+
+    /// The roster of an organization, and what stayed as it was. `is_steady` says that of the settings.
+    pub fn organization<'a>(
         &self,
-        catalog: &'a Catalog,
-        recorded: &Recorded,
-        software: &str,
-        first_topics: &BTreeMap<ResourceKey, &ResourceKey>,
-    ) -> Option<(Arc<Origins>, Unchanged<'a>)> {
-        let common = self.common.as_ref()?;
-        let changed = common.changed(catalog, recorded, software)?;
-        let mut before = InOrder::of(self.resources.iter().map(|was| (&was.resource.key, was)));
-        let (mut records, mut clusters) =
-            (InOrder::of(recorded.resources.all_shared()), InOrder::of(&catalog.clusters));
-        let mut is_unchanged = |key: &ResourceKey, resource: &Arc<Resource>| {
-            let (was, record, cluster) = (before.get(key), records.get(key), clusters.get(key));
-            was.is_some_and(|was| {
-                Arc::ptr_eq(&was.resource, resource)
-                    && is_same(Some(&was.record), record)
-                    && is_same(was.cluster.as_ref(), cluster)
-                    && was.first_topic.as_ref() == first_topics.get(key).copied()
-            })
+        (catalog, recorded): (&'a Catalog, &Recorded),
+        organization: &Identifier,
+        is_steady: bool,
+    ) -> (Arc<Roster>, Unchanged<'a>) {
+        let before = self.organizations.get(organization);
+        let (roster, is_alike) =
+            Roster::of((catalog, recorded), organization, before.map(|before| &before.roster));
+        let Some(before) = before.filter(|_| is_steady && is_alike) else {
+            return (roster, Unchanged::None);
         };
-        let clusters = catalog.resources.iter().filter(|(key, _)| !is_common(key));
-        let clusters = clusters.filter(|(key, _)| !changed.contains(&key.organization));
-        let clusters = clusters.filter(|(key, resource)| is_unchanged(key, resource));
-        let clusters = clusters.map(|(key, _)| key).collect();
-        let origins = match changed.is_empty() {
-            true => Arc::clone(&common.origins),
-            false => Arc::new(Origins::of(catalog)),
-        };
-        let others = changed.into_iter().cloned().collect();
-        Some((origins, Unchanged { clusters, others }))
+        let clusters = catalog.clusters.of(organization);
+        if Arc::ptr_eq(&roster, &before.roster) && is_same(before.clusters.as_ref(), clusters) {
+            return (roster, Unchanged::All(Arc::clone(before)));
+        }
+        let resources = catalog.resources.of(organization).into_iter().flat_map(|part| part.iter());
+        let mut was = inputs_in_order(&before.roster, before.clusters.as_ref());
+        let mut is = inputs_in_order(&roster, clusters);
+        let mut left = InOrder::of(before.left.iter().map(|key| (key, ())));
+        let is_unchanged = |key: &&ResourceKey| left.get(key).is_some() && was(key) == is(key);
+        let unchanged = resources.map(|(key, _)| key).filter(is_unchanged).collect();
+        drop(is);
+        (roster, Unchanged::Some(unchanged))
     }
 
     /// The part of a fleet on which nothing changed, neither there nor in what is wanted.
@@ -207,38 +166,79 @@ impl Settled {
         let is_known = is_same(part.quiet.as_ref(), Some(quiet))
             && is_same(resolved.as_ref(), world.catalog.fleets.get(fleet))
             && was.as_ref() == health
-            && world.owners.get(fleet).is_some_and(|owners| owners.iter().copied().eq(&part.owners))
-            && world.is_steady(&fleet.organization)
-            && part.owners.iter().all(|owner| is_common(owner) || world.is_settled(owner))
+            && is_same(world.owners(fleet), Some(&part.owners))
+            && world.unchanged(&fleet.organization).is_some_and(|it| it.has_all(fleet, &part.owners))
             && !is_postponed(world, fleet);
         is_known.then(|| FleetPart { settled: Some(Arc::clone(settled)), ..part.clone() })
     }
 
-    /// The resources and fleets that a plan leaves as they are. `parts` are those of fleets that did not have to be observed.
+    /// What a plan leaves as it is. `parts` are those of fleets that did not have to be observed.
     pub fn of<'p>(
-        world: &PlanContext,
+        world: &'p PlanContext,
         changes: impl Iterator<Item = &'p Change>,
-        remember: &BTreeMap<ResourceKey, RecordedResource>,
+        remember: &'p BTreeMap<ResourceKey, RecordedResource>,
         parts: BTreeMap<FleetKey, Arc<SettledFleet>>,
     ) -> Self {
-        let changed: BTreeSet<&ResourceKey> = changes.map(|change| &change.resource).collect();
-        let is_left = |key: &ResourceKey, resource: &Resource| {
-            !is_common(key)
-                && resource.hold.is_none()
-                && !changed.contains(key)
-                && !remember.contains_key(key)
-                && world.absence(key).is_none()
-                && !world.policy.announced.contains_key(key)
-        };
-        let left = world.catalog.resources.iter().filter(|(key, resource)| is_left(key, resource));
-        let (mut records, mut clusters) =
-            (InOrder::of(world.recorded.resources.all_shared()), InOrder::of(&world.catalog.clusters));
-        let left = left.filter_map(|(key, resource)| {
-            let (cluster, record) = (clusters.get(key).map(Arc::clone), Arc::clone(records.get(key)?));
-            let first_topic = world.first_topics.get(key).copied().cloned();
-            Some(SettledResource { resource: Arc::clone(resource), record, cluster, first_topic })
+        let mut touched: BTreeSet<&ResourceKey> = changes.map(|change| &change.resource).collect();
+        touched.extend(remember.keys().chain(world.policy.announced.keys()));
+        let concerned: BTreeSet<&Identifier> = touched.iter().map(|key| &key.organization).collect();
+        let organizations = world.organizations().filter_map(|organization| {
+            let settled = match world.unchanged(organization)? {
+                Unchanged::All(before) if before.is_whole && !concerned.contains(organization) => {
+                    Arc::clone(before)
+                }
+                _ => Arc::new(SettledOrganization::of(world, organization, &touched)?),
+            };
+            Some((organization.clone(), settled))
         });
-        Self { common: Some(Common::of(world)), resources: left.collect(), fleets: parts }
+        let (config, software) = (Arc::clone(&world.catalog.config), world.policy.software.clone());
+        let settings = PlannedSettings { config, software, digest: world.settings.clone() };
+        Self { organizations: organizations.collect(), settings: Some(settings), fleets: parts }
+    }
+}
+
+impl SettledOrganization {
+    fn of(world: &PlanContext, organization: &Identifier, touched: &BTreeSet<&ResourceKey>) -> Option<Self> {
+        let roster = Arc::clone(world.roster(organization)?);
+        let clusters = world.catalog.clusters.of(organization).map(Arc::clone);
+        let (mut left, mut others, mut is_whole) = (BTreeSet::new(), Vec::new(), true);
+        for (key, resource) in roster.resources.iter().flat_map(|part| part.iter()) {
+            let may_be_left = !is_common(key) && resource.hold.is_none() && world.absence(key).is_none();
+            if may_be_left && !touched.contains(key) && world.recorded(key).is_some() {
+                left.insert(key.clone());
+            } else {
+                is_whole &= !may_be_left;
+                others.push(key.clone());
+            }
+        }
+        let is_left = |owner: &ResourceKey| is_common(owner) || left.contains(owner);
+        let fleets = roster.owners.iter().filter(|(_, owners)| owners.iter().all(is_left));
+        let fleets = fleets.map(|(fleet, _)| fleet.clone()).collect();
+        Some(Self { roster, clusters, left, others, fleets, is_whole })
+    }
+}
+
+/// The inputs of a resource by their addresses, and the first topic: a cluster is made from the fact that it has topics,
+/// which its record shows by that one.
+type Inputs<'a> = (
+    Option<*const Resource>,
+    Option<*const SharedRecord>,
+    Option<*const ResolvedCluster>,
+    Option<&'a ResourceKey>,
+);
+
+/// Returns the inputs of resources that are asked for in the order of their keys.
+fn inputs_in_order<'a>(
+    roster: &'a Roster,
+    clusters: Option<&'a OrganizationPart<Arc<ResolvedCluster>>>,
+) -> impl FnMut(&ResourceKey) -> Inputs<'a> {
+    let mut resources = InOrder::of(roster.resources.iter().flat_map(|part| part.iter()));
+    let mut records = InOrder::of(roster.records.iter().flat_map(|part| part.iter()));
+    let mut clusters = InOrder::of(clusters.into_iter().flat_map(|part| part.iter()));
+    move |key| {
+        let (resource, record, cluster) = (resources.get(key), records.get(key), clusters.get(key));
+        let first_topic = roster.first_topics.get(key);
+        (resource.map(Arc::as_ptr), record.map(Arc::as_ptr), cluster.map(Arc::as_ptr), first_topic)
     }
 }
 

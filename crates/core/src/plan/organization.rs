@@ -29,7 +29,7 @@ fn changed<'a>(
     on_fleets: &'a BTreeSet<ResourceKey>,
 ) -> impl Iterator<Item = (&'a ResourceKey, Change)> {
     // Settled resources are on a fleet, and have no change.
-    let named = world.catalog.resources.keys().filter(|key| !world.is_settled(key));
+    let named = world.unsettled().map(|(key, _)| key);
     let keys = named.chain(world.absent().map(|(key, _)| key));
     let keys: BTreeSet<&ResourceKey> = keys.collect();
     keys.into_iter()

@@ -94,11 +94,9 @@ pub(super) fn stale(
         }
         Some(waiting(world.recorded(&resource.key)?, resource))
     };
-    let named = world.catalog.resources.values().filter(|resource| {
-        // Settled resources were compared before.
-        !world.is_settled(&resource.key) && world.absence(&resource.key).is_none()
-    });
-    let named = named.filter_map(|resource| Some((resource.key.clone(), record(resource)?)));
+    // Settled resources were compared before.
+    let named = world.unsettled().filter(|(key, _)| world.absence(key).is_none());
+    let named = named.filter_map(|(key, resource)| Some((key.clone(), record(resource)?)));
     let missing =
         world.absent().filter_map(|(key, absence)| Some((key.clone(), suspected(world, key, absence)?)));
     let stale = named.chain(missing);

@@ -14,8 +14,9 @@ pub(super) fn of(
     let changes = organizations.iter().flat_map(|plan| &plan.changes);
     let shown = changes.chain(fleets.iter().flat_map(|plan| &plan.changes)).map(|change| &change.resource);
     let shown: BTreeSet<_> = shown.collect();
-    let wanted = world.catalog.resources.keys();
-    let unchanged = number(wanted.filter(|key| !shown.contains(key)).count());
+    let wanted = &world.catalog.resources;
+    let changed = shown.iter().filter(|key| wanted.contains_key(key)).count();
+    let unchanged = number(wanted.len() - changed);
     Summary { unchanged, ..counted(organizations, fleets, problems) }
 }
 

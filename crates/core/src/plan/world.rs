@@ -4,11 +4,12 @@ use std::sync::{Arc, OnceLock};
 use crate::catalog::{
     Absence, Catalog, Hold, INFRASTRUCTURE, Recorded, RecordedResource, RecordedSpec, Resource,
 };
-use crate::names::{FleetKey, Identifier, Kind, ResourceKey};
+use crate::names::{Digest, FleetKey, Identifier, ResourceKey};
 use crate::parallel;
-use crate::plan::compare::origins::Origins;
+use crate::plan::compare::{fields, origins};
 use crate::plan::memory::{Settled, Unchanged};
-use crate::plan::{FieldChange, Policy, compare::fields};
+use crate::plan::roster::Roster;
+use crate::plan::{FieldChange, Policy};
 use crate::spec::{InfraType, Spec};
 
 /// The inputs of planning that all fleets share, and what follows from them for every resource.
@@ -18,15 +19,16 @@ pub(super) struct PlanContext<'a> {
     pub policy: &'a Policy,
     /// The targets' own memory of protection. The record may be older, as after restoring a backup.
     pub protected: BTreeSet<ResourceKey>,
-    /// Compared when it is first asked for.
-    current: BTreeMap<&'a ResourceKey, OnceLock<SpecDiff>>,
-    /// `None` if anything may be another by what all depends on.
-    settled: Option<Unchanged<'a>>,
-    /// The resources that are on each fleet by their spec, or were by their record.
-    pub owners: BTreeMap<FleetKey, BTreeSet<&'a ResourceKey>>,
-    /// The first topic of each cluster that has some, in the tree or recorded.
-    pub first_topics: BTreeMap<ResourceKey, &'a ResourceKey>,
-    pub origins: Arc<Origins>,
+    organizations: BTreeMap<&'a Identifier, OrganizationContext<'a>>,
+    /// The digest of the settings that objects are made from.
+    pub settings: Digest,
+}
+
+struct OrganizationContext<'a> {
+    roster: Arc<Roster>,
+    unchanged: Unchanged<'a>,
+    /// Its resources, each compared when it is first asked for.
+    current: OnceLock<BTreeMap<ResourceKey, OnceLock<SpecDiff>>>,
 }
 
 /// A resource that should exist, compared with its record.
@@ -45,36 +47,86 @@ impl<'a> PlanContext<'a> {
         policy: &'a Policy,
         before: &Settled,
     ) -> Self {
-        let first_topics = first_topics(catalog, recorded);
-        let unchanged = before.unchanged(catalog, recorded, &policy.software, &first_topics);
-        let (origins, settled) = unchanged.unzip();
-        let origins = origins.unwrap_or_else(|| Arc::new(Origins::of(catalog)));
-        let owners = owners(catalog, recorded);
-        let current = catalog.resources.keys().map(|key| (key, OnceLock::new())).collect();
-        Self { catalog, recorded, policy, protected, current, settled, owners, first_topics, origins }
+        let settings = before.settings(catalog, &policy.software);
+        let is_steady = settings.is_some();
+        let organizations = catalog.resources.organizations().map(|(organization, _)| organization);
+        let organizations = organizations.chain(recorded.resources.organizations().map(|(it, _)| it));
+        let organizations = organizations.collect::<BTreeSet<_>>().into_iter().map(|organization| {
+            let (roster, unchanged) = before.organization((catalog, recorded), organization, is_steady);
+            (organization, OrganizationContext { roster, unchanged, current: OnceLock::new() })
+        });
+        let organizations = organizations.collect();
+        let settings = settings.unwrap_or_else(|| origins::settings(&catalog.config));
+        Self { catalog, recorded, policy, protected, organizations, settings }
     }
 
     /// Compares all resources that may have changed, on all processors.
     pub fn compare_all(&self) {
-        let resources = self.catalog.resources.keys().filter(|key| !self.is_settled(key));
-        parallel::map(&resources.collect::<Vec<_>>(), |key| self.current(key).is_some());
+        parallel::map(&self.unsettled().collect::<Vec<_>>(), |(key, _)| self.current(key).is_some());
     }
 
     /// A resource that should exist, compared with its record.
     pub fn current(&self, key: &ResourceKey) -> Option<&SpecDiff> {
-        let known = self.current.get(key)?;
+        let organization = self.organizations.get(&key.organization)?;
+        let all = || {
+            let resources =
+                self.catalog.resources.of(&key.organization).into_iter().flat_map(|all| all.keys());
+            resources.map(|key| (key.clone(), OnceLock::new())).collect()
+        };
+        let known = organization.current.get_or_init(all).get(key)?;
         let resource = self.catalog.resources.get(key)?;
         Some(known.get_or_init(|| compare(resource, self.recorded)))
     }
 
     /// Whether the last plan left a cluster, topic or user as it is, and nothing changed since that it depends on.
     pub fn is_settled(&self, key: &ResourceKey) -> bool {
-        self.settled.as_ref().is_some_and(|settled| settled.has(key))
+        self.organizations.get(&key.organization).is_some_and(|organization| organization.unchanged.has(key))
     }
 
-    /// Whether nothing but clusters, and what is on them, can have changed of an organization since the last plan.
-    pub fn is_steady(&self, organization: &Identifier) -> bool {
-        self.settled.as_ref().is_some_and(|settled| settled.is_steady(organization))
+    /// The resources that aren't settled, by their keys.
+    pub fn unsettled(&self) -> impl Iterator<Item = (&'a ResourceKey, &'a Arc<Resource>)> {
+        self.catalog.resources.organizations().flat_map(|(organization, all)| {
+            let (few, all) = match self.unchanged(organization) {
+                Some(Unchanged::All(before)) => (before.others.as_slice(), None),
+                _ => (Default::default(), Some(all)),
+            };
+            let few =
+                few.iter().filter_map(|key| self.catalog.resources.of(organization)?.get_key_value(key));
+            few.chain(all.into_iter().flat_map(|all| all.iter()).filter(|(key, _)| !self.is_settled(key)))
+        })
+    }
+
+    /// What stayed as it was of an organization.
+    pub fn unchanged(&self, organization: &Identifier) -> Option<&Unchanged<'a>> {
+        Some(&self.organizations.get(organization)?.unchanged)
+    }
+
+    pub fn roster(&self, organization: &Identifier) -> Option<&Arc<Roster>> {
+        Some(&self.organizations.get(organization)?.roster)
+    }
+
+    pub fn organizations(&self) -> impl Iterator<Item = &'a Identifier> {
+        self.organizations.keys().copied()
+    }
+
+    /// The resources that are on a fleet by their spec, or were by their record.
+    pub fn owners(&self, fleet: &FleetKey) -> Option<&Arc<BTreeSet<ResourceKey>>> {
+        self.roster(&fleet.organization)?.owners.get(fleet)
+    }
+
+    /// The fleets that resources are on, or were.
+    pub fn fleets_with_owners(&self) -> impl Iterator<Item = &FleetKey> {
+        self.organizations.values().flat_map(|organization| organization.roster.owners.keys())
+    }
+
+    /// The first topic of a cluster, in the tree or recorded.
+    pub fn first_topic(&self, cluster: &ResourceKey) -> Option<&ResourceKey> {
+        self.roster(&cluster.organization)?.first_topics.get(cluster)
+    }
+
+    /// The digest of a resource that objects may be made from.
+    pub fn origin(&self, key: &ResourceKey) -> Option<&Digest> {
+        self.roster(&key.organization)?.origins.get(key)
     }
 
     pub fn recorded(&self, key: &ResourceKey) -> Option<&'a RecordedResource> {
@@ -143,31 +195,4 @@ fn compare(resource: &Resource, recorded: &Recorded) -> SpecDiff {
     let made = before.filter(|before| !before.durable.creating);
     let fields = made.map(|made| fields::changes(made, &now.spec, resource)).unwrap_or_default();
     SpecDiff { fields, now }
-}
-
-fn first_topics<'a>(catalog: &'a Catalog, recorded: &'a Recorded) -> BTreeMap<ResourceKey, &'a ResourceKey> {
-    let mut first: BTreeMap<ResourceKey, &ResourceKey> = BTreeMap::new();
-    let topics = catalog.resources.keys().chain(recorded.resources.keys());
-    for topic in topics.filter(|key| key.kind == Kind::Topic) {
-        let Some((cluster, _)) = topic.within_cluster() else { continue };
-        first.entry(cluster).and_modify(|first| *first = topic.min(first)).or_insert(topic);
-    }
-    first
-}
-
-/// Returns the resources on each fleet, by specs and by records.
-fn owners<'a>(catalog: &'a Catalog, recorded: &'a Recorded) -> BTreeMap<FleetKey, BTreeSet<&'a ResourceKey>> {
-    let mut owners: BTreeMap<FleetKey, BTreeSet<&ResourceKey>> = BTreeMap::new();
-    let on_fleets = catalog.resources.iter().filter_map(|(key, resource)| Some((resource.fleet()?, key)));
-    // Those of a fleet mostly follow each other.
-    for group in on_fleets.collect::<Vec<_>>().chunk_by(|(one, _), (other, _)| one == other) {
-        let Some((fleet, _)) = group.first() else { continue };
-        owners.entry(fleet.clone()).or_default().extend(group.iter().map(|(_, key)| key));
-    }
-    for key in catalog.absent.keys() {
-        if let Some(fleet) = recorded.resources.get(key).and_then(|record| record.fleet(key)) {
-            owners.entry(fleet).or_default().insert(key);
-        }
-    }
-    owners
 }

@@ -63,10 +63,10 @@ pub(in crate::plan) fn made_from(world: &PlanContext, key: &ResourceKey) -> Opti
         return None;
     }
     let references = references(world, key).into_iter();
-    let known = references.filter_map(|key| Some((world.origins.resources.get(&key)?.clone(), key)));
+    let known = references.filter_map(|key| Some((world.origin(&key)?.clone(), key)));
     Some(MadeFrom {
         software: world.policy.software.clone(),
-        settings: world.origins.settings.clone(),
+        settings: world.settings.clone(),
         references: known.map(|(digest, key)| (key, digest)).chain(first_topic(world, key)).collect(),
     })
 }
@@ -76,7 +76,7 @@ fn first_topic(world: &PlanContext, key: &ResourceKey) -> Option<(ResourceKey, D
     if key.kind != Kind::Cluster || !world.catalog.clusters.get(key)?.has_topics {
         return None;
     }
-    let topic = *world.first_topics.get(key)?;
+    let topic = world.first_topic(key)?;
     Some((topic.clone(), Digest::of("topic operator")))
 }
 

@@ -1,27 +1,20 @@
 //! The inputs of a resource's objects beside its own spec.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::catalog::{Catalog, Resource};
+use crate::catalog::Resource;
 use crate::config::{Config, ImagesConfig, TieredStorageConfig};
 use crate::names::{Digest, ResourceKey};
 
-/// The digests of everything that objects may be made from, computed once for all resources.
-#[derive(Debug)]
-pub(in crate::plan) struct Origins {
-    pub settings: Digest,
-    /// Clusters and what is on them aren't among them: no object of others is made from their specs alone.
-    pub resources: BTreeMap<ResourceKey, Digest>,
-}
-
-impl Origins {
-    pub fn of(catalog: &Catalog) -> Self {
-        let resources = catalog.resources.iter().filter(|(key, _)| !key.kind.is_of_cluster());
-        let resources = resources.map(|(key, resource)| (key.clone(), digest(resource))).collect();
-        Self { settings: settings(&catalog.config), resources }
-    }
+/// The digests of resources that objects may be made from.
+pub(in crate::plan) fn of<'a>(
+    resources: impl Iterator<Item = (&'a ResourceKey, &'a Arc<Resource>)>,
+) -> BTreeMap<ResourceKey, Digest> {
+    let resources = resources.filter(|(key, _)| !key.kind.is_of_cluster());
+    resources.map(|(key, resource)| (key.clone(), digest(resource))).collect()
 }
 
 /// Returns the digest of a spec with its secrets. Resealing a known secret doesn't change it.
@@ -36,7 +29,7 @@ fn digest(resource: &Resource) -> Digest {
 }
 
 /// Returns the digest of the settings that rendering reads.
-fn settings(config: &Config) -> Digest {
+pub(in crate::plan) fn settings(config: &Config) -> Digest {
     let tiered_storage = config.tiered_storage != TieredStorageConfig::default();
     let policy = !config.policy.maintenance.is_empty();
     let mut looked_at =

@@ -25,7 +25,7 @@ pub struct FleetPart {
     /// The hash of what was observed on the target.
     pub(in crate::plan) observed: Digest,
     /// The resources with changes on this fleet, or that could have some.
-    pub(in crate::plan) owners: BTreeSet<ResourceKey>,
+    pub(in crate::plan) owners: Arc<BTreeSet<ResourceKey>>,
     /// The Kubernetes cluster of the target; `None` if unknown or planned from a remembered comparison.
     pub(in crate::plan) cluster: Option<String>,
     pub(in crate::plan) newer: NewerVersions,
