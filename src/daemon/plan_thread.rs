@@ -1,6 +1,6 @@
 //! Reads the specs, observes the targets and plans, repeatedly.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -16,7 +16,7 @@ use crate::names::FleetKey;
 use crate::plan::{Change, FleetPlan, LONG, Verb, Waiting};
 use crate::round::{Approved, Installation, Recorder, Round, RoundMemory, WaitingChanges};
 use crate::source::SourceError;
-use crate::spec::{self, Documents};
+use crate::spec::{self, Documents, Snapshot};
 use crate::state::{State, StateError};
 use crate::target::Backoff;
 use crate::vitals::{RoundOutcome, Vitals};
@@ -42,6 +42,8 @@ pub(super) struct PlanningContext {
     runtime: Handle,
     /// The last documents: unchanged files aren't parsed again.
     documents: Option<Arc<Documents>>,
+    /// The snapshot that they were read from, while it is the source's last one.
+    snapshot: Weak<Snapshot>,
     log: DecisionLog,
     /// The last logged error about reading the specs.
     unreadable: Option<String>,
@@ -73,6 +75,7 @@ impl PlanningContext {
             vitals,
             runtime,
             documents,
+            snapshot: Weak::new(),
             log,
             unreadable,
             bookkeeping_error,
@@ -130,7 +133,10 @@ impl PlanningContext {
             tracing::info!("the specs can be read again");
         }
         self.vitals.loop_iterated();
-        let documents = Arc::new(spec::read(&snapshot, self.documents.as_deref()));
+        let documents = self.documents.clone().filter(|_| self.snapshot.as_ptr() == Arc::as_ptr(&snapshot));
+        let documents =
+            documents.unwrap_or_else(|| Arc::new(spec::read(&snapshot, self.documents.as_deref())));
+        let snapshot = Arc::downgrade(&snapshot);
         let folders = self.trust_folders(questions.is_empty());
         let mut now = Timestamp::now();
         let plan = |now| installation.plan(&documents, now, &self.runtime, Some(&self.memory));
@@ -152,7 +158,7 @@ impl PlanningContext {
             round = plan(now)?;
         }
         self.folders = Some(folders);
-        self.documents = Some(Arc::clone(&documents));
+        (self.documents, self.snapshot) = (Some(Arc::clone(&documents)), snapshot);
         if !round.checked.catalog.absent.is_empty() {
             // A file may come back without an event, as with a mount. Nothing is deleted by what was told alone.
             self.specs.doubt();

@@ -159,10 +159,10 @@ impl<'a> Planner<'a> {
         let mut problems = world.catalog.problems.clone();
         let (mut fleets, mut on_fleets, mut observed) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
         for part in parts {
+            on_fleets.extend(world.unsettled_of(&part.fleet, &part.owners).cloned());
             observed.insert(part.fleet, part.observed);
             fleets.extend(part.plan);
             problems.extend(part.problems);
-            on_fleets.extend(part.owners.iter().filter(|owner| !world.is_settled(owner)).cloned());
         }
         let mut organizations = organization::plan(&world, &on_fleets);
         guard::disruption::announce_renewals(&mut organizations, &mut fleets);

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, open, statat};
 
 use super::inventory::{self, Inventory};
 use super::{DirectoryTarget, files};
@@ -47,12 +48,15 @@ impl PathContent {
 /// no order: they have long beginnings in common, so comparing them takes longer than hashing them.
 pub struct FolderView {
     target: DirectoryTarget,
-    pub(super) files: HashMap<String, SeenFile>,
+    /// By folder and name.
+    pub(super) files: SeenFiles,
     /// The folders, and files that the look had no need to read.
     others: HashMap<String, FileStamp>,
     /// Whether each path of the inventory was there.
     is_whole: bool,
 }
+
+type SeenFiles = HashMap<String, HashMap<String, SeenFile>>;
 
 pub(super) struct SeenFile {
     stamp: FileStamp,
@@ -77,18 +81,28 @@ pub struct FolderLook<'t> {
     target: &'t DirectoryTarget,
     last: Option<Arc<FolderView>>,
     now: SystemTime,
-    files: HashMap<String, SeenFile>,
+    files: SeenFiles,
     folders: HashMap<String, FileStamp>,
 }
 
 impl FileStamp {
     fn of(data: &Metadata) -> Self {
         let content = (data.size(), (data.mtime(), data.mtime_nsec()), (data.ctime(), data.ctime_nsec()));
-        Self {
-            place: (data.dev(), data.ino(), data.mode()),
-            // A folder's times also change with files that aren't ours.
-            content: (!data.is_dir()).then_some(content),
-        }
+        Self::with((data.dev(), data.ino(), data.mode()), content)
+    }
+
+    fn of_stat(data: &Stat) -> Self {
+        let nanoseconds = |part| i64::try_from(part).unwrap_or_default();
+        let mtime = (data.st_mtime, nanoseconds(data.st_mtime_nsec));
+        let ctime = (data.st_ctime, nanoseconds(data.st_ctime_nsec));
+        let size = u64::try_from(data.st_size).unwrap_or_default();
+        Self::with((data.st_dev, data.st_ino, data.st_mode), (size, mtime, ctime))
+    }
+
+    fn with(place: (u64, u64, u32), content: (u64, Time, Time)) -> Self {
+        // A folder's times also change with files that aren't ours.
+        let is_folder = FileType::from_raw_mode(place.2) == FileType::Directory;
+        Self { place, content: (!is_folder).then_some(content) }
     }
 
     /// Whether a later change would show. One in the same tick of the file system's clock may not.
@@ -182,8 +196,8 @@ impl<'t> FolderLook<'t> {
         if !data.is_file() {
             return Ok(PathContent::NotPlain { path: full, expected: "file" });
         }
-        let (path, stamp) = (path.into_string(), FileStamp::of(&data));
-        let (digest, bytes) = match last.and_then(|last| last.digest(&path, &stamp)) {
+        let (stamp, (folder, name)) = (FileStamp::of(&data), split(path.as_str()));
+        let (digest, bytes) = match last.and_then(|last| last.digest(path.as_str(), &stamp)) {
             Some(digest) => (digest, None),
             None if data.len() > limit => {
                 // We never write a file this large. The digest only has to change when the file does.
@@ -195,7 +209,11 @@ impl<'t> FolderLook<'t> {
             }
         };
         let is_settled = stamp.is_settled(self.now).into();
-        self.files.insert(path, SeenFile { stamp, digest: digest.clone(), is_settled });
+        let file = SeenFile { stamp, digest: digest.clone(), is_settled };
+        match self.files.get_mut(folder) {
+            Some(files) => drop(files.insert(name.to_owned(), file)),
+            None => drop(self.files.insert(folder.to_owned(), HashMap::from([(name.to_owned(), file)]))),
+        }
         Ok(PathContent::File { digest, bytes })
     }
 
@@ -205,7 +223,7 @@ impl<'t> FolderLook<'t> {
         let mut is_whole = true;
         for path in inventory.paths() {
             let path = target.folder().join(path);
-            if files.contains_key(path.as_str()) || others.contains_key(path.as_str()) {
+            if seen(&files, path.as_str()).is_some() || others.contains_key(path.as_str()) {
                 continue;
             }
             // A young file that wasn't read can't be trusted later.
@@ -227,13 +245,13 @@ impl FolderView {
 
     /// The digest of a file that is still as it was.
     fn digest(&self, path: &str, stamp: &FileStamp) -> Option<Digest> {
-        let file = self.files.get(path).filter(|file| file.stamp == *stamp)?;
+        let file = seen(&self.files, path).filter(|file| file.stamp == *stamp)?;
         file.is_settled.load(Ordering::Relaxed).then(|| file.digest.clone())
     }
 
     #[cfg(test)]
     pub(super) fn kept(&self, path: &str) -> Option<Digest> {
-        self.digest(path, &self.files[path].stamp)
+        self.digest(path, &seen(&self.files, path)?.stamp)
     }
 
     /// Whether another look would find the same; with `is_trusted`, without looking at the files.
@@ -247,11 +265,35 @@ impl FolderView {
     }
 
     fn is_unchanged(&self, now: SystemTime) -> bool {
-        let files = self.files.iter().map(|(path, file)| (path, &file.stamp));
-        let stamp = |path: &str| metadata(&self.target.output.join(path)).ok().flatten();
-        let is_same =
-            |(path, was): (&String, &FileStamp)| stamp(path).is_some_and(|data| FileStamp::of(&data) == *was);
-        self.others.iter().chain(files).all(is_same) && self.are_young_the_same(now)
+        let others = self.others.iter().filter(|(path, _)| !self.files.contains_key(path.as_str()));
+        let mut others = others.map(|(path, was)| (metadata(&self.target.output.join(path)), was));
+        let is_same = |(found, was): (Result<Option<Metadata>, TargetError>, &FileStamp)| {
+            found.ok().flatten().is_some_and(|data| FileStamp::of(&data) == *was)
+        };
+        let mut folders = self.files.iter();
+        others.all(is_same)
+            && folders.all(|(folder, files)| self.are_unchanged(folder, files).unwrap_or_default())
+            && self.are_young_the_same(now)
+    }
+
+    /// Whether a folder and files in it are as they were. They are looked at from the folder: the kernel would walk their
+    /// whole paths for each.
+    fn are_unchanged(&self, folder: &str, files: &HashMap<String, SeenFile>) -> rustix::io::Result<bool> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // Only the output folder itself may be a link.
+        let flags = if folder.is_empty() { flags - OFlags::NOFOLLOW } else { flags };
+        let opened = open(self.target.output.join(folder).as_std_path(), flags, Mode::empty())?;
+        if let Some(was) = self.others.get(folder)
+            && FileStamp::of_stat(&fstat(&opened)?) != *was
+        {
+            return Ok(false);
+        }
+        for (name, was) in files {
+            if FileStamp::of_stat(&statat(&opened, name.as_str(), AtFlags::SYMLINK_NOFOLLOW)?) != was.stamp {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Reads the young files again, and notes those that are old enough now.
@@ -259,17 +301,32 @@ impl FolderView {
         // Copies of a memory share the view, and a plan may be asked for as of a later time.
         let now = now.min(SystemTime::now());
         let mut look = FolderLook::after(&self.target, None, now);
-        let folder = self.target.folder();
-        let mut is_same = |(path, was): (&String, &SeenFile)| {
-            let within = Utf8Path::new(path).strip_prefix(&folder).ok()?;
-            look.read(within).ok()?;
-            let file = look.files.get(path).filter(|it| it.stamp == was.stamp && it.digest == was.digest)?;
+        let own = self.target.folder();
+        let mut is_same = |(folder, name, was): (&String, &String, &SeenFile)| {
+            let path = Utf8Path::new(folder).join(name);
+            look.read(path.strip_prefix(&own).ok()?).ok()?;
+            let file = seen(&look.files, path.as_str())?;
+            let file = Some(file).filter(|it| it.stamp == was.stamp && it.digest == was.digest)?;
             was.is_settled.store(file.is_settled.load(Ordering::Relaxed), Ordering::Relaxed);
             Some(())
         };
-        let mut young = self.files.iter().filter(|(_, file)| !file.is_settled.load(Ordering::Relaxed));
+        let files = self
+            .files
+            .iter()
+            .flat_map(|(folder, files)| files.iter().map(move |(name, file)| (folder, name, file)));
+        let mut young = files.filter(|(.., file)| !file.is_settled.load(Ordering::Relaxed));
         young.all(|file| is_same(file).is_some())
     }
+}
+
+/// The folder and the name of a file.
+fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+fn seen<'a>(files: &'a SeenFiles, path: &str) -> Option<&'a SeenFile> {
+    let (folder, name) = split(path);
+    files.get(folder)?.get(name)
 }
 
 fn metadata(path: &Utf8Path) -> Result<Option<Metadata>, TargetError> {

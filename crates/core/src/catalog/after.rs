@@ -91,7 +91,9 @@ impl Inputs<'_> {
         if !self.is_alike(before) {
             return None;
         }
-        let files: Vec<_> = self.documents.differing(&before.documents).collect();
+        let is_other = !Arc::ptr_eq(self.documents, &before.documents);
+        let files: Vec<_> =
+            is_other.then(|| self.documents.differing(&before.documents)).into_iter().flatten().collect();
         let records = self.recorded.resources.changed_since(&before.recorded.resources);
         let secrets = changed_secrets(&before.secrets, self.secrets);
         if files.is_empty() && records.is_empty() && secrets.is_empty() {
@@ -152,7 +154,9 @@ impl Inputs<'_> {
             for tree in [&before.documents, self.documents] {
                 let Some(file) = tree.files.get(*path) else { continue };
                 let owner = own_to(path, file)?;
-                if skeleton.files.contains_key(*path) || keys(file).any(|key| skeleton.keys.contains(key)) {
+                let concerns_others = |key: &ResourceKey| key.kind.concerns_others();
+                let is_kept = |key: &ResourceKey| concerns_others(key) || skeleton.keys.contains(key);
+                if skeleton.files.contains_key(*path) || keys(file).any(is_kept) {
                     return None;
                 }
                 found.insert(owner.clone());
@@ -198,14 +202,16 @@ impl Skeleton {
             others().chain(doubles).map(|(path, file)| (path.clone(), Arc::clone(file))).collect();
         described.extend(files.values().flat_map(|file| keys(file)).cloned());
         let records = &recorded.resources;
-        let shared = records.keys().filter(|key| key.kind.concerns_others());
-        let known: BTreeSet<&Identifier> = shared.map(|key| &key.organization).collect();
+        let is_organization = |key: &ResourceKey| key.kind == Kind::Organization;
+        let known: BTreeSet<&Identifier> =
+            records.keys().filter(|key| is_organization(key)).map(|key| &key.organization).collect();
         // A record may be the only evidence of its organization, which reserves a folder.
-        let is_kept = |key: &ResourceKey| key.kind.concerns_others() || !known.contains(&key.organization);
+        let is_kept = |key: &ResourceKey| is_organization(key) || !known.contains(&key.organization);
         let kept = records.only(is_kept);
         let is_complete = tree.catalog.absent.is_empty()
             && records.keys().all(|key| is_where_it_stood(documents, records, key));
-        let domains = described.iter().chain(records.keys()).filter(|key| key.kind == Kind::BaseDomain);
+        let described_everywhere = documents.files.values().flat_map(|file| keys(file));
+        let domains = described_everywhere.chain(records.keys()).filter(|key| key.kind == Kind::BaseDomain);
         let related = related(domains);
         Self { related, files, keys: described, records: kept, is_complete }
     }
@@ -287,11 +293,11 @@ fn related<'k>(
     groups.into_iter().flat_map(of_group).collect()
 }
 
-/// The organization in whose folder a file is, if it has nothing but valid resources of it that concern no other.
+/// The organization in whose folder a file is, if it has nothing but valid resources of it.
 fn own_to<'f>(path: &SpecPath, file: &'f ParsedFile) -> Option<&'f Identifier> {
     let is_whole = file.problems.is_empty() && file.invalid.is_empty() && file.unreadable.is_empty();
     let owner = &file.documents.first().filter(|_| is_whole)?.key.organization;
-    let is_own = |key: &ResourceKey| !key.kind.concerns_others() && key.organization == *owner;
+    let is_own = |key: &ResourceKey| key.kind != Kind::Organization && key.organization == *owner;
     (path.top_folder() == Some(owner.as_str()) && keys(file).all(is_own)).then_some(owner)
 }
 

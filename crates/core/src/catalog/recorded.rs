@@ -58,6 +58,12 @@ impl SharedRecord {
         &self.record
     }
 
+    /// The digest of the record, made by `make` when it is first asked for. `make` must depend on the record alone, and be
+    /// the same for every call.
+    pub fn digest(&self, make: impl FnOnce(&RecordedResource) -> Digest) -> &Digest {
+        self.digest.get_or_init(|| make(&self.record))
+    }
+
     fn change(shared: &mut Arc<Self>) -> &mut RecordedResource {
         let own = Arc::make_mut(shared);
         own.digest = OnceLock::new();
@@ -147,15 +153,6 @@ impl Records {
         };
         let both = self.0.unshared(&others.0);
         both.filter(|(_, own, other)| !own.zip(*other).is_some_and(is_same)).map(|(key, ..)| key).collect()
-    }
-
-    /// Returns the digest of each record, made by `make` when it is first asked for. `make` must depend on the
-    /// record alone, and be the same for every call.
-    pub fn digests(
-        &self,
-        make: impl Fn(&ResourceKey, &RecordedResource) -> Digest,
-    ) -> impl Iterator<Item = &Digest> {
-        self.0.iter().map(move |(key, shared)| shared.digest.get_or_init(|| make(key, &shared.record)))
     }
 }
 

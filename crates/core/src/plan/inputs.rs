@@ -10,6 +10,7 @@ use crate::catalog::{CachedRecord, DurableRecord, RecordedResource};
 use crate::config::{CertificateRenewal, ImagesConfig, Mode};
 use crate::names::{Digest, FleetKey, Json, ResourceKey};
 use crate::plan::model::site::FleetInputs;
+use crate::plan::roster::Roster;
 use crate::plan::world::PlanContext;
 use crate::plan::{Change, Inputs, Plan, Reach, Step};
 use crate::render::Manifest;
@@ -33,8 +34,18 @@ fn recorded(world: &PlanContext) -> Digest {
     others.extend(written(&(&recorded.approvals, &recorded.deletions)));
     let mut hash = Hash::default();
     hash.0.update(others);
-    let records = recorded.resources.digests(|key, record| Digest::of(written(&(key, timeless(record)))));
-    records.for_each(|digest| hash.0.update(digest.as_str()));
+    for roster in world.rosters() {
+        hash.0.update(roster.recorded.get_or_init(|| records(roster)).as_str());
+    }
+    hash.finish()
+}
+
+fn records(roster: &Roster) -> Digest {
+    let mut hash = Hash::default();
+    for (key, record) in roster.records.iter().flat_map(|records| records.iter()) {
+        let digest = record.digest(|record| Digest::of(written(&(key, timeless(record)))));
+        hash.0.update(digest.as_str());
+    }
     hash.finish()
 }
 

@@ -71,11 +71,15 @@ impl Unchanged<'_> {
         }
     }
 
-    /// Whether that is so of everything on a fleet but the fleet itself.
-    fn has_all(&self, fleet: &FleetKey, owners: &BTreeSet<ResourceKey>) -> bool {
+    /// Whether that is so of all that owns something on a fleet, but for the fleet itself.
+    pub fn has_all(&self, fleet: &FleetKey, owners: &Arc<BTreeSet<ResourceKey>>) -> bool {
         match self {
-            Unchanged::All(before) => before.fleets.contains(fleet),
-            Unchanged::Some(_) => owners.iter().all(|owner| is_common(owner) || self.has(owner)),
+            Unchanged::All(before) if is_same(before.roster.owners.get(fleet), Some(owners)) => {
+                before.fleets.contains(fleet)
+            }
+            Unchanged::All(_) | Unchanged::Some(_) => {
+                owners.iter().all(|owner| is_common(owner) || self.has(owner))
+            }
             Unchanged::None => false,
         }
     }

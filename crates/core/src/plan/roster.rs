@@ -1,7 +1,7 @@
 //! What follows from the resources and the records of one organization alone. It is kept until one of them is another.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::catalog::{Catalog, Recorded, Resource, SharedRecord};
 use crate::names::{Digest, FleetKey, Identifier, Kind, OrganizationPart, ResourceKey, is_same};
@@ -21,6 +21,8 @@ pub(super) struct Roster {
     /// The digests of all resources that objects may be made from. Clusters and what is on them aren't among them: no
     /// object of others is made from their specs alone.
     pub origins: Arc<BTreeMap<ResourceKey, Digest>>,
+    /// The digest of its records, made when it is first asked for.
+    pub recorded: OnceLock<Digest>,
 }
 
 /// Whether all resources of an organization may depend on one of its resources.

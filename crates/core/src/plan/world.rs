@@ -8,7 +8,7 @@ use crate::names::{Digest, FleetKey, Identifier, ResourceKey};
 use crate::parallel;
 use crate::plan::compare::{fields, origins};
 use crate::plan::memory::{Settled, Unchanged};
-use crate::plan::roster::Roster;
+use crate::plan::roster::{Roster, is_common};
 use crate::plan::{FieldChange, Policy};
 use crate::spec::{InfraType, Spec};
 
@@ -96,6 +96,17 @@ impl<'a> PlanContext<'a> {
         })
     }
 
+    /// The resources on a fleet that aren't settled.
+    pub fn unsettled_of<'o>(
+        &self,
+        fleet: &FleetKey,
+        owners: &'o Arc<BTreeSet<ResourceKey>>,
+    ) -> impl Iterator<Item = &'o ResourceKey> {
+        let unchanged = self.unchanged(&fleet.organization);
+        let is_all = unchanged.is_some_and(|unchanged| unchanged.has_all(fleet, owners));
+        owners.iter().filter(move |owner| is_common(owner) || !is_all && !self.is_settled(owner))
+    }
+
     /// What stayed as it was of an organization.
     pub fn unchanged(&self, organization: &Identifier) -> Option<&Unchanged<'a>> {
         Some(&self.organizations.get(organization)?.unchanged)
@@ -103,6 +114,10 @@ impl<'a> PlanContext<'a> {
 
     pub fn roster(&self, organization: &Identifier) -> Option<&Arc<Roster>> {
         Some(&self.organizations.get(organization)?.roster)
+    }
+
+    pub fn rosters(&self) -> impl Iterator<Item = &Roster> {
+        self.organizations.values().map(|organization| &*organization.roster)
     }
 
     pub fn organizations(&self) -> impl Iterator<Item = &'a Identifier> {

@@ -21,7 +21,9 @@ fn look(place: &Place, last: Option<FolderView>, now: SystemTime) -> (ObservedFl
 
 /// Has the file change after it was read, in a way that doesn't show in its metadata.
 fn replace_unseen(view: &mut FolderView) {
-    view.files.get_mut(FILE).unwrap().digest = Digest::of("before");
+    let (folder, name) = FILE.rsplit_once('/').unwrap();
+    let file = view.files.get_mut(folder).and_then(|files| files.get_mut(name));
+    file.unwrap().digest = Digest::of("before");
 }
 
 #[tokio::test]
