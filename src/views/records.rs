@@ -41,7 +41,7 @@ pub fn of_kind(round: &Round, kind: Kind, path: Option<&str>) -> Result<Vec<Reso
 /// The keys of a kind, in order: resources of the tree, and those that still exist.
 pub fn all(round: &Round, kind: Kind) -> Vec<&ResourceKey> {
     let (wanted, recorded) = (&round.checked.catalog.resources, &round.checked.recorded.resources);
-    let left = recorded.keys().filter(|key| !wanted.contains_key(*key) && is_known(round, key));
+    let left = recorded.keys().filter(|key| !wanted.contains_key(key) && is_known(round, key));
     let mut all: Vec<&ResourceKey> = wanted.keys().filter(|key| key.kind == kind).collect();
     let known = all.len();
     all.extend(left.filter(|key| key.kind == kind));

@@ -24,7 +24,7 @@ impl<'a> FleetInputs<'a> {
     pub(in crate::plan) fn owners(&self, catalog: &Catalog) -> BTreeSet<&'a ResourceKey> {
         let is_named = |owner: &&ResourceKey| {
             owner.kind.is_on_fleet()
-                && (catalog.resources.contains_key(*owner) || catalog.absent.contains_key(*owner))
+                && (catalog.resources.contains_key(owner) || catalog.absent.contains_key(*owner))
         };
         self.all_owners().into_iter().filter(is_named).collect()
     }
