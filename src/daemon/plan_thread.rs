@@ -42,7 +42,8 @@ pub(super) struct PlanningContext {
     runtime: Handle,
     /// The last documents: unchanged files aren't parsed again.
     documents: Option<Arc<Documents>>,
-    /// The snapshot that they were read from, while it is the source's last one.
+    /// The snapshot that they were read from. A `Weak` keeps its address from being used again, and a source that changes
+    /// its snapshot in place moves it away from one.
     snapshot: Weak<Snapshot>,
     log: DecisionLog,
     /// The last logged error about reading the specs.

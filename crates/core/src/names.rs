@@ -287,7 +287,7 @@ impl Kind {
         matches!(self, Kind::Organization | Kind::BaseDomain)
     }
 
-    /// Whether it is a cluster or on one: nothing but what is on it depends on its resources.
+    /// Whether it is a cluster or on one.
     pub fn is_of_cluster(self) -> bool {
         self == Kind::Cluster || self.is_on_cluster()
     }

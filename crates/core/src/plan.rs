@@ -97,7 +97,7 @@ pub fn plan(
 pub struct Planner<'a> {
     world: PlanContext<'a>,
     memory: Option<&'a PlanMemory>,
-    /// The resources and fleets that the last plan with this memory left as they are.
+    /// The organizations and fleets as the last plan with this memory left them.
     before: Arc<Settled>,
 }
 

@@ -1,6 +1,6 @@
 //! Looks at a fleet's folder. What a look found is kept, so that the next one reads only what changed since.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -56,7 +56,7 @@ pub struct FolderView {
     is_whole: bool,
 }
 
-type SeenFiles = HashMap<String, HashMap<String, SeenFile>>;
+type SeenFiles = HashMap<String, BTreeMap<String, SeenFile>>;
 
 pub(super) struct SeenFile {
     stamp: FileStamp,
@@ -212,7 +212,7 @@ impl<'t> FolderLook<'t> {
         let file = SeenFile { stamp, digest: digest.clone(), is_settled };
         match self.files.get_mut(folder) {
             Some(files) => drop(files.insert(name.to_owned(), file)),
-            None => drop(self.files.insert(folder.to_owned(), HashMap::from([(name.to_owned(), file)]))),
+            None => drop(self.files.insert(folder.to_owned(), BTreeMap::from([(name.to_owned(), file)]))),
         }
         Ok(PathContent::File { digest, bytes })
     }
@@ -278,10 +278,8 @@ impl FolderView {
 
     /// Whether a folder and files in it are as they were. They are looked at from the folder: the kernel would walk their
     /// whole paths for each.
-    fn are_unchanged(&self, folder: &str, files: &HashMap<String, SeenFile>) -> rustix::io::Result<bool> {
+    fn are_unchanged(&self, folder: &str, files: &BTreeMap<String, SeenFile>) -> rustix::io::Result<bool> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // Only the output folder itself may be a link.
-        let flags = if folder.is_empty() { flags - OFlags::NOFOLLOW } else { flags };
         let opened = open(self.target.output.join(folder).as_std_path(), flags, Mode::empty())?;
         if let Some(was) = self.others.get(folder)
             && FileStamp::of_stat(&fstat(&opened)?) != *was

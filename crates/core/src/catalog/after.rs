@@ -1,10 +1,10 @@
 //! Resolves a tree after an earlier one: what an edit can't affect is taken over.
 //!
 //! Organizations don't trust each other, so hardly anything crosses between them. The exception is addresses:
-//! base domains overlap, and two organizations may have been granted the same one. So if nothing else changed than
-//! resources that concern their own organizations alone, then only these and those with overlapping domains are
-//! resolved again, beside all organizations' own documents and base domains. Any other change has the whole tree
-//! resolved.
+//! base domains overlap, and two organizations may have been granted the same one. So if all that changed are files
+//! that are one organization's own and have no base domain, then only these organizations and those with overlapping
+//! domains are resolved again, beside the Organization documents and all files that aren't one organization's own. Any
+//! other change has the whole tree resolved.
 //!
 //! Values that come out equal are shared with the earlier catalog, so that whoever made something of them can
 //! tell by their address that they are the same.
@@ -91,9 +91,10 @@ impl Inputs<'_> {
         if !self.is_alike(before) {
             return None;
         }
-        let is_other = !Arc::ptr_eq(self.documents, &before.documents);
-        let files: Vec<_> =
-            is_other.then(|| self.documents.differing(&before.documents)).into_iter().flatten().collect();
+        let files: Vec<_> = match Arc::ptr_eq(self.documents, &before.documents) {
+            true => Vec::new(),
+            false => self.documents.differing(&before.documents).collect(),
+        };
         let records = self.recorded.resources.changed_since(&before.recorded.resources);
         let secrets = changed_secrets(&before.secrets, self.secrets);
         if files.is_empty() && records.is_empty() && secrets.is_empty() {
@@ -205,8 +206,11 @@ impl Skeleton {
         let is_organization = |key: &ResourceKey| key.kind == Kind::Organization;
         let known: BTreeSet<&Identifier> =
             records.keys().filter(|key| is_organization(key)).map(|key| &key.organization).collect();
-        // A record may be the only evidence of its organization, which reserves a folder.
-        let is_kept = |key: &ResourceKey| is_organization(key) || !known.contains(&key.organization);
+        // A record may be the only evidence of its organization, which reserves a folder. `root` needs none.
+        let is_kept = |key: &ResourceKey| {
+            let is_known = known.contains(&key.organization) || key.organization.as_str() == Identifier::ROOT;
+            is_organization(key) || !is_known
+        };
         let kept = records.only(is_kept);
         let is_complete = tree.catalog.absent.is_empty()
             && records.keys().all(|key| is_where_it_stood(documents, records, key));
@@ -218,8 +222,9 @@ impl Skeleton {
 
     /// Whether an organization is known by more than the records of its resources.
     fn knows(&self, organization: &Identifier) -> bool {
-        let own = ResourceKey::organization(organization);
-        self.keys.contains(&own) || self.records.of(organization).is_some()
+        organization.as_str() == Identifier::ROOT
+            || self.keys.contains(&ResourceKey::organization(organization))
+            || self.records.of(organization).is_some()
     }
 
     /// These organizations and all that they can affect.

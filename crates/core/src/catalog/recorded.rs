@@ -58,8 +58,8 @@ impl SharedRecord {
         &self.record
     }
 
-    /// The digest of the record, made by `make` when it is first asked for. `make` must depend on the record alone, and be
-    /// the same for every call.
+    /// The digest of the record, made by `make` when it is first asked for. `make` must depend on the record and its key
+    /// alone, and be the same for every call.
     pub fn digest(&self, make: impl FnOnce(&RecordedResource) -> Digest) -> &Digest {
         self.digest.get_or_init(|| make(&self.record))
     }
@@ -76,18 +76,9 @@ impl Records {
         self.0.get(key).map(|shared| &shared.record)
     }
 
-    pub fn shared(&self, key: &ResourceKey) -> Option<&Arc<SharedRecord>> {
-        self.0.get(key)
-    }
-
     /// The keys of a map that have no record.
     pub fn missing<'k, V>(&'k self, of: &'k ResourceMap<V>) -> impl Iterator<Item = &'k ResourceKey> {
         of.missing_from(&self.0)
-    }
-
-    /// All records, shared.
-    pub fn all_shared(&self) -> impl Iterator<Item = (&ResourceKey, &Arc<SharedRecord>)> {
-        self.0.iter()
     }
 
     pub fn contains_key(&self, key: &ResourceKey) -> bool {
@@ -117,7 +108,7 @@ impl Records {
         Self(meant.map(|(key, shared)| (key.clone(), Arc::clone(shared))).collect())
     }
 
-    /// Has some organizations' records of others.
+    /// Replaces the records of some organizations by those in `others`.
     pub fn replace(&mut self, others: Records, is_meant: impl Fn(&Identifier) -> bool) {
         self.0.replace(others.0, is_meant);
     }
@@ -482,6 +473,6 @@ impl Recorded {
     }
 
     pub fn organizations(&self) -> impl Iterator<Item = &Identifier> {
-        self.resources.keys().map(|key| &key.organization)
+        self.resources.organizations().map(|(organization, _)| organization)
     }
 }

@@ -25,7 +25,7 @@ impl<V> ResourceMap<V> {
 
     /// The entries by their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&ResourceKey, &V)> {
-        self.0.values().flat_map(|part| part.iter())
+        self.into_iter()
     }
 
     pub fn keys(&self) -> impl Iterator<Item = &ResourceKey> {
@@ -84,7 +84,7 @@ impl<V> ResourceMap<V> {
     }
 }
 
-/// Whether two organizations' parts, or parts of two maps, are the same by their address.
+/// Whether both are the same by their address, or missing.
 pub fn is_same<T: ?Sized>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => Arc::ptr_eq(one, other),
@@ -141,23 +141,11 @@ impl<V> Default for ResourceMap<V> {
 impl<V> FromIterator<(ResourceKey, V)> for ResourceMap<V> {
     fn from_iter<T: IntoIterator<Item = (ResourceKey, V)>>(entries: T) -> Self {
         let mut parts: BTreeMap<Identifier, Vec<(ResourceKey, V)>> = BTreeMap::new();
-        let mut last: Option<(Identifier, Vec<(ResourceKey, V)>)> = None;
-        // Those of an organization mostly follow each other.
         for (key, value) in entries {
-            match &mut last {
-                Some((organization, entries)) if *organization == key.organization => {
-                    entries.push((key, value));
-                }
-                _ => {
-                    let next = (key.organization.clone(), vec![(key, value)]);
-                    if let Some((organization, entries)) = last.replace(next) {
-                        parts.entry(organization).or_default().extend(entries);
-                    }
-                }
+            match parts.get_mut(&key.organization) {
+                Some(part) => part.push((key, value)),
+                None => drop(parts.insert(key.organization.clone(), vec![(key, value)])),
             }
-        }
-        if let Some((organization, entries)) = last {
-            parts.entry(organization).or_default().extend(entries);
         }
         let part = |entries: Vec<_>| Arc::new(entries.into_iter().collect());
         Self(parts.into_iter().map(|(organization, entries)| (organization, part(entries))).collect())

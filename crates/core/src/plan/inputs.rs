@@ -34,8 +34,8 @@ fn recorded(world: &PlanContext) -> Digest {
     others.extend(written(&(&recorded.approvals, &recorded.deletions)));
     let mut hash = Hash::default();
     hash.0.update(others);
-    for roster in world.rosters() {
-        hash.0.update(roster.recorded.get_or_init(|| records(roster)).as_str());
+    for roster in world.rosters().filter(|roster| roster.records.is_some()) {
+        hash.0.update(roster.records_digest.get_or_init(|| records(roster)).as_str());
     }
     hash.finish()
 }

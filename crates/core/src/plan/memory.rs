@@ -40,18 +40,14 @@ struct PlannedSettings {
 
 pub(super) struct SettledOrganization {
     roster: Arc<Roster>,
-    clusters: ClusterPart,
-    /// The clusters, and what is on them, that the plan left as they are.
-    left: BTreeSet<ResourceKey>,
-    /// The other resources that should exist.
+    clusters: Option<OrganizationPart<Arc<ResolvedCluster>>>,
+    /// The resources that should exist, but for the clusters, and what is on them, that the plan left as they are. Sorted.
     pub others: Vec<ResourceKey>,
     /// The fleets of which all clusters, and what is on them, are left.
     fleets: BTreeSet<FleetKey>,
     /// Whether no more of it would be left by another plan of the same.
     is_whole: bool,
 }
-
-type ClusterPart = Option<OrganizationPart<Arc<ResolvedCluster>>>;
 
 /// What stayed as it was of an organization when the last plan left it as it is.
 pub(super) enum Unchanged<'a> {
@@ -65,7 +61,7 @@ pub(super) enum Unchanged<'a> {
 impl Unchanged<'_> {
     pub fn has(&self, cluster: &ResourceKey) -> bool {
         match self {
-            Unchanged::All(before) => before.left.contains(cluster),
+            Unchanged::All(before) => before.left(cluster),
             Unchanged::Some(clusters) => clusters.contains(cluster),
             Unchanged::None => false,
         }
@@ -151,8 +147,7 @@ impl Settled {
         let resources = catalog.resources.of(organization).into_iter().flat_map(|part| part.iter());
         let mut was = inputs_in_order(&before.roster, before.clusters.as_ref());
         let mut is = inputs_in_order(&roster, clusters);
-        let mut left = InOrder::of(before.left.iter().map(|key| (key, ())));
-        let is_unchanged = |key: &&ResourceKey| left.get(key).is_some() && was(key) == is(key);
+        let is_unchanged = |key: &&ResourceKey| before.left(key) && was(key) == is(key);
         let unchanged = resources.map(|(key, _)| key).filter(is_unchanged).collect();
         drop(is);
         (roster, Unchanged::Some(unchanged))
@@ -205,20 +200,25 @@ impl SettledOrganization {
     fn of(world: &PlanContext, organization: &Identifier, touched: &BTreeSet<&ResourceKey>) -> Option<Self> {
         let roster = Arc::clone(world.roster(organization)?);
         let clusters = world.catalog.clusters.of(organization).map(Arc::clone);
-        let (mut left, mut others, mut is_whole) = (BTreeSet::new(), Vec::new(), true);
+        let (mut others, mut is_whole) = (Vec::new(), true);
         for (key, resource) in roster.resources.iter().flat_map(|part| part.iter()) {
             let may_be_left = !is_common(key) && resource.hold.is_none() && world.absence(key).is_none();
-            if may_be_left && !touched.contains(key) && world.recorded(key).is_some() {
-                left.insert(key.clone());
-            } else {
+            if !may_be_left || touched.contains(key) || world.recorded(key).is_none() {
                 is_whole &= !may_be_left;
                 others.push(key.clone());
             }
         }
-        let is_left = |owner: &ResourceKey| is_common(owner) || left.contains(owner);
-        let fleets = roster.owners.iter().filter(|(_, owners)| owners.iter().all(is_left));
-        let fleets = fleets.map(|(fleet, _)| fleet.clone()).collect();
-        Some(Self { roster, clusters, left, others, fleets, is_whole })
+        let mut settled = Self { roster, clusters, others, fleets: BTreeSet::new(), is_whole };
+        let is_left = |owner: &ResourceKey| is_common(owner) || settled.left(owner);
+        let fleets = settled.roster.owners.iter().filter(|(_, owners)| owners.iter().all(is_left));
+        settled.fleets = fleets.map(|(fleet, _)| fleet.clone()).collect();
+        Some(settled)
+    }
+
+    /// Whether the plan left a cluster, or what is on one, as it is.
+    fn left(&self, key: &ResourceKey) -> bool {
+        let is_there = self.roster.resources.as_ref().is_some_and(|part| part.contains_key(key));
+        is_there && self.others.binary_search(key).is_err()
     }
 }
 

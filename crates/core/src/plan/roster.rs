@@ -7,12 +7,10 @@ use crate::catalog::{Catalog, Recorded, Resource, SharedRecord};
 use crate::names::{Digest, FleetKey, Identifier, Kind, OrganizationPart, ResourceKey, is_same};
 use crate::plan::compare::origins;
 
-pub(super) type RecordPart = OrganizationPart<Arc<SharedRecord>>;
-
 #[derive(Debug, Default)]
 pub(super) struct Roster {
     pub resources: Option<OrganizationPart<Arc<Resource>>>,
-    pub records: Option<RecordPart>,
+    pub records: Option<OrganizationPart<Arc<SharedRecord>>>,
     absent: Vec<ResourceKey>,
     /// The resources that are on each fleet by their spec, or were by their record if no spec names them any more.
     pub owners: BTreeMap<FleetKey, Arc<BTreeSet<ResourceKey>>>,
@@ -22,7 +20,7 @@ pub(super) struct Roster {
     /// object of others is made from their specs alone.
     pub origins: Arc<BTreeMap<ResourceKey, Digest>>,
     /// The digest of its records, made when it is first asked for.
-    pub recorded: OnceLock<Digest>,
+    pub records_digest: OnceLock<Digest>,
 }
 
 /// Whether all resources of an organization may depend on one of its resources.

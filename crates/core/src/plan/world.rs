@@ -27,7 +27,7 @@ pub(super) struct PlanContext<'a> {
 struct OrganizationContext<'a> {
     roster: Arc<Roster>,
     unchanged: Unchanged<'a>,
-    /// Its resources, each compared when it is first asked for.
+    /// Its resources, each compared when it is first asked for. A borrowed key in here would make the context invariant.
     current: OnceLock<BTreeMap<ResourceKey, OnceLock<SpecDiff>>>,
 }
 
@@ -85,14 +85,13 @@ impl<'a> PlanContext<'a> {
 
     /// The resources that aren't settled, by their keys.
     pub fn unsettled(&self) -> impl Iterator<Item = (&'a ResourceKey, &'a Arc<Resource>)> {
-        self.catalog.resources.organizations().flat_map(|(organization, all)| {
-            let (few, all) = match self.unchanged(organization) {
+        self.catalog.resources.organizations().flat_map(|(organization, part)| {
+            let (known, unknown) = match self.unchanged(organization) {
                 Some(Unchanged::All(before)) => (before.others.as_slice(), None),
-                _ => (Default::default(), Some(all)),
+                _ => (Default::default(), Some(part.iter())),
             };
-            let few =
-                few.iter().filter_map(|key| self.catalog.resources.of(organization)?.get_key_value(key));
-            few.chain(all.into_iter().flat_map(|all| all.iter()).filter(|(key, _)| !self.is_settled(key)))
+            let of_known = known.iter().filter_map(|key| part.get_key_value(key));
+            of_known.chain(unknown.into_iter().flatten().filter(|(key, _)| !self.is_settled(key)))
         })
     }
 

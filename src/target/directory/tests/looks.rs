@@ -1,4 +1,5 @@
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -100,4 +101,23 @@ async fn what_was_applied_is_known_without_a_record_while_it_is_still_wanted() {
     let [(_, body), (_, hidden)] = [config("a", "1"), secret()];
     assert_eq!(applied([config("a", "1"), secret()]), [Some(body.into()), Some(hidden.clone().into())]);
     assert_eq!(applied([config("a", "2"), secret()]), [None, Some(hidden.into())]);
+}
+
+/// The files in it are the same by their metadata.
+#[tokio::test]
+async fn a_folder_that_became_a_link_is_looked_at_again_and_so_is_one_with_other_rights() {
+    let (place, later) = (place(), SystemTime::now() + Duration::from_secs(60));
+    place.create([config("a", "1")]).await;
+    let (_, view) = look(&place, None, later);
+    assert!(view.holds(&place.target, false, later));
+    let folder = place.output.join(FILE).parent().unwrap().to_owned();
+    let moved = folder.with_file_name("moved");
+    fs::rename(&folder, &moved).unwrap();
+    symlink(&moved, &folder).unwrap();
+    assert!(!view.holds(&place.target, false, later));
+    fs::remove_file(&folder).unwrap();
+    fs::rename(&moved, &folder).unwrap();
+    assert!(view.holds(&place.target, false, later));
+    fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+    assert!(!view.holds(&place.target, false, later));
 }

@@ -68,7 +68,8 @@ enum Edit {
     Settings(u32),
 }
 
-const ORGANIZATIONS: [&str; 2] = ["acme", "globex"];
+/// `root` has no document.
+const ORGANIZATIONS: [&str; 3] = ["acme", "globex", "root"];
 const NAMES: [&str; 3] = ["orders", "sales", "stock"];
 
 fn edit() -> impl Strategy<Value = Edit> {
@@ -134,7 +135,12 @@ impl World {
         match edit {
             Edit::Cluster { organization, name, units, more } => {
                 let text = cluster(organization, name, *units, more);
-                let text = if *organization == "acme" { text } else { text.replace("eu", "us") };
+                let fleet = match *organization {
+                    "acme" => "eu",
+                    "globex" => "us",
+                    _ => "main",
+                };
+                let text = text.replace("infrastructure: eu", &format!("infrastructure: {fleet}"));
                 self.put(&format!("{organization}/{name}.yaml"), &text);
             }
             Edit::Remove { organization, name } => {
@@ -220,6 +226,7 @@ proptest! {
     #[test]
     fn a_tree_resolved_after_another_is_the_same_as_one_resolved_alone(edits in prop::collection::vec(edit(), 20)) {
         let mut world = World::new();
+        world.put("root/base.yaml", &base("root", "main", "k.root.com"));
         // Both may have the other's domains.
         world.edit("organizations.yaml", "[acme.com]", "[acme.com, globex.com]");
         world.edit("organizations.yaml", "[globex.com]", "[acme.com, globex.com]");
@@ -239,6 +246,7 @@ proptest! {
 fn an_edited_cluster_has_only_its_organization_resolved_again() {
     let mut world = World::new();
     world.put("globex/stock.yaml", &cluster("globex", "stock", 1, "").replace("eu", "us"));
+    world.put("root/base.yaml", &base("root", "main", "k.root.com"));
     world.apply();
     let before = world.after(None);
     world.put("acme/orders.yaml", &cluster("acme", "orders", 2, ""));
@@ -250,6 +258,13 @@ fn an_edited_cluster_has_only_its_organization_resolved_again() {
     // Applying it changes its record.
     world.apply();
     assert!(world.after(Some(&tree)).is_part_of(&before));
+    world.edited(&Edit::Cluster { organization: "root", name: "orders", units: 1, more: "" });
+    world.apply();
+    let before = world.after(None);
+    world.edited(&Edit::Cluster { organization: "root", name: "orders", units: 2, more: "" });
+    world.apply();
+    let tree = world.after(Some(&before));
+    assert!(tree.is_part_of(&before));
     // The reason why a resource is missing depends on the whole tree.
     world.remove("globex/stock.yaml");
     assert!(!world.after(Some(&tree)).is_part_of(&before));

@@ -343,6 +343,10 @@ fn a_saved_plan_knows_when_it_is_stale() {
     assert_eq!(saved.staleness(&lab.plan()), ["the spec tree changed: see cluster acme/new"]);
 
     let mut lab = three_removed();
+    lab.set("Organization/globex/globex", json!({"identifier": "globex"}));
+    assert_eq!(saved.staleness(&lab.plan()), ["the spec tree changed: see organization globex"]);
+
+    let mut lab = three_removed();
     lab.policy.software = "0.2.0".into();
     lab.policy.approval_lifetime = SignedDuration::from_hours(1);
     lab.approve("unrelated");
