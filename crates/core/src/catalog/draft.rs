@@ -255,6 +255,13 @@ impl<'a> CatalogDraft<'a> {
     /// Resolves a reference. The kind of the key must be settled before.
     pub fn target(&self, key: &ResourceKey) -> ReferenceTarget<'_> {
         match self.settled.get(key) {
+            // It is kept, and that its clusters refer to it is why: the next plan must not take that for settled.
+            Some(_)
+                if key.kind == Kind::Fleet
+                    && matches!(self.absent.get(key), Some(Absence::Suspicious { .. })) =>
+            {
+                ReferenceTarget::Missing
+            }
             Some(settled) if settled.is_usable() => ReferenceTarget::Found(settled),
             Some(EffectiveSpec { hold: Some(Hold::Suspended { by }), .. }) => {
                 ReferenceTarget::NotUsable(Hold::Suspended { by: by.clone() })
@@ -266,6 +273,22 @@ impl<'a> CatalogDraft<'a> {
                 ReferenceTarget::NotUsable(Hold::Dependency { on: key.clone() })
             }
             None => ReferenceTarget::Missing,
+        }
+    }
+
+    /// Why what is on a settled resource waits because that is suspended. A suspension is over when a document that ends it
+    /// is used: a mistake in the document, or its loss, doesn't end it.
+    pub fn suspension(&self, key: &ResourceKey) -> Option<Hold> {
+        let hold = self.settled.get(key)?.hold.as_ref()?;
+        let told = self.claims.get(key).map(|claim| claim.safeguards.suspended);
+        let was = self.record(key).is_some_and(|record| record.durable.suspended);
+        match (hold, told) {
+            (Hold::Suspended { .. }, _) => Some(hold.clone()),
+            (_, Some(true)) => Some(Hold::Suspended { by: key.clone() }),
+            (_, None) if was => Some(Hold::Suspended { by: key.clone() }),
+            // It says that the suspension is over, and can't be used.
+            (_, Some(false)) if was => Some(Hold::Dependency { on: key.clone() }),
+            _ => None,
         }
     }
 

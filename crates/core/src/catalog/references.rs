@@ -150,8 +150,8 @@ impl ReferenceCheck {
     ) -> Option<&'d Cluster> {
         let key = ResourceKey::new(Kind::Cluster, &document.key.organization, cluster.as_str());
         let settled = self.follow(draft, "/cluster", &key)?;
-        if let Some(hold @ Hold::Suspended { .. }) = &settled.hold {
-            self.wait(hold.clone());
+        if let Some(hold) = draft.suspension(&key) {
+            self.wait(hold);
         }
         match &settled.spec {
             Spec::Cluster(cluster) => Some(cluster),
@@ -180,8 +180,8 @@ impl ReferenceCheck {
         }
         let fleet_key = named(Kind::Fleet, &cluster.infrastructure);
         if let Some(settled) = self.follow(draft, "/infrastructure", &fleet_key) {
-            if let Some(hold @ Hold::Suspended { .. }) = &settled.hold {
-                self.wait(hold.clone());
+            if let Some(hold) = draft.suspension(&fleet_key) {
+                self.wait(hold);
             }
             if let Spec::Fleet(fleet) = &settled.spec {
                 let document = draft.claims.get(&fleet_key).and_then(|claim| claim.document);

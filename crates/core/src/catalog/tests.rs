@@ -270,7 +270,10 @@ fn parse(path: &SpecPath, text: &str) -> ParsedFile {
             file.invalid.push(InvalidDocument {
                 key: key_of(kind, &value),
                 origin,
-                safeguards: Safeguards::default(),
+                safeguards: Safeguards {
+                    suspended: Safeguards::of_invalid(kind, &value).suspended,
+                    ..Safeguards::default()
+                },
             });
         } else if !part.trim().is_empty() {
             let (kind, value) = fields_of(&fill(part));

@@ -182,9 +182,8 @@ pub(super) fn hold_without_cluster(
     for kind in KINDS {
         for (key, settled) in draft.settled_of(kind).filter(|(_, settled)| settled.hold.is_none()) {
             let Some((cluster, _)) = key.within_cluster() else { continue };
-            let of_cluster = draft.settled.get(&cluster).and_then(|settled| settled.hold.as_ref());
-            match of_cluster {
-                Some(hold @ Hold::Suspended { .. }) => held.push((key.clone(), hold.clone())),
+            match draft.suspension(&cluster) {
+                Some(hold) => held.push((key.clone(), hold)),
                 _ if clusters.contains_key(&cluster) && settled.is_usable() => {}
                 _ => held.push((key.clone(), Hold::Dependency { on: cluster })),
             }

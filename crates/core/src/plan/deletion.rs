@@ -225,7 +225,8 @@ fn suspension(world: &PlanContext, key: &ResourceKey) -> Option<Waiting> {
     Some(Waiting::Held(Hold::Suspended { by }))
 }
 
-fn is_suspended(world: &PlanContext, key: &ResourceKey) -> bool {
+/// Whether a resource that isn't as its spec says is suspended.
+pub(super) fn is_suspended(world: &PlanContext, key: &ResourceKey) -> bool {
     match world.catalog.resources.get(key) {
         Some(resource) if resource.hold.is_none() => false,
         Some(resource) if resource.safeguards.suspended => true,

@@ -18,6 +18,7 @@ use crate::names::{ObjectKey, ResourceKey};
 use crate::plan::change::{has_a_single_broker, kept_resource, steps, unreadable};
 use crate::plan::compare::diff::{Drifted, ObjectDiff, drifted};
 use crate::plan::compare::verdict::{ChangeJudgement, Permits, differences, judge};
+use crate::plan::deletion::is_suspended;
 use crate::plan::fleet::Observation;
 use crate::plan::guard::disruption::may_begin;
 use crate::plan::model::part::{FleetPart, Repair};
@@ -40,9 +41,10 @@ pub(super) fn of_fleet(
 ) -> (Vec<Repair>, Vec<Condition>) {
     let Observation { site, target, facts, dry_runs, .. } = *seen;
     // A resource whose creation is incomplete was never applied as a whole, and one that is being deleted
-    // isn't restored.
+    // isn't restored. A mistake in the document of a suspended one doesn't end that.
     let is_applied = |key: &ResourceKey| {
         world.recorded(key).is_some_and(|record| !record.durable.creating && !record.durable.deleting)
+            && !is_suspended(world, key)
     };
     let changes = changes.iter().filter(|change| is_applied(&change.resource));
     let changes: BTreeMap<&ResourceKey, &Change> = changes.map(|it| (&it.resource, it)).collect();

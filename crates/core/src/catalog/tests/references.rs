@@ -287,6 +287,65 @@ fn suspending_holds_a_cluster_or_a_whole_fleet() {
     );
 }
 
+/// Somebody relies on it that nothing happens there.
+#[test]
+fn a_mistake_in_the_document_of_a_suspended_fleet_or_its_loss_does_not_end_the_suspension() {
+    let mut world = World::new();
+    world.put("acme/topic.yaml", "kind: Topic\norganization: acme\ncluster: orders\nname: a\n");
+    world.apply();
+    let fleet: ResourceKey = "Fleet/acme/eu".to_owned().try_into().unwrap();
+    world.recorded.resources.get_mut(&fleet).unwrap().durable.suspended = true;
+    world.edit("acme/orders.yaml", "kafka_units: 1", "kafka_units: 2");
+    let whole = base("acme", "eu", "k.acme.com");
+    let told = whole.replace("max_tenants: 10", "max_tenants: 10\nsuspend: true");
+    let holds = |world: &World| {
+        let catalog = world.resolve();
+        let told = |key: &str| {
+            let key: ResourceKey = key.to_owned().try_into().unwrap();
+            catalog.resources[&key].hold.as_ref().map(ToString::to_string).unwrap_or_default()
+        };
+        ["Fleet/acme/eu", "Cluster/acme/orders"].map(told)
+    };
+    let suspended = "suspend is true on fleet acme/eu";
+    world.put("acme/base.yaml", &told);
+    assert_eq!(holds(&world), [suspended; 2]);
+    world.put("acme/base.yaml", &told.replace("kind: Fleet", "INVALID\nkind: Fleet"));
+    let invalid = "its spec has 1 problem; it stays as it was last applied";
+    assert_eq!(holds(&world), [invalid, suspended]);
+    world.put("acme/base.yaml", &told.replace("domain: k.acme.com\ntenancy", "domain: other.com\ntenancy"));
+    assert_eq!(holds(&world), [invalid, suspended]);
+    world.put("acme/base.yaml", &whole.replace("domain: k.acme.com\ntenancy", "domain: other.com\ntenancy"));
+    let waits = "fleet acme/eu can't be used yet";
+    assert_eq!(holds(&world), [invalid, waits], "it says that the suspension is over, and can't be used");
+    world.put("acme/base.yaml", "UNREADABLE\n");
+    let [lost, of_cluster] = holds(&world);
+    assert!(lost.contains("acme/base.yaml"), "{lost}");
+    assert_eq!(of_cluster, suspended);
+    world.put("acme/base.yaml", &whole);
+    assert_eq!(holds(&world), [""; 2]);
+}
+
+/// The first plan records why the fleet may be missing by mistake.
+#[test]
+fn a_missing_fleet_is_a_mistake_of_its_clusters_in_every_plan() {
+    let mut world = World::new();
+    world.apply();
+    let whole = base("acme", "eu", "k.acme.com");
+    let others: Vec<&str> = whole.split("---\n").filter(|part| !part.starts_with("kind: Fleet")).collect();
+    world.put("acme/base.yaml", &others.join("---\n"));
+    let told = |world: &World| {
+        let catalog = world.resolve();
+        let messages = catalog.problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>();
+        (messages, catalog.clusters.len())
+    };
+    let expected = (vec!["organization `acme` has no fleet `eu`".to_owned()], 1);
+    assert_eq!(told(&world), expected);
+    let fleet: ResourceKey = "Fleet/acme/eu".to_owned().try_into().unwrap();
+    let record = world.recorded.resources.get_mut(&fleet).unwrap();
+    record.durable.suspicion = Some("acme/orders.yaml:1 has a problem".to_owned());
+    assert_eq!(told(&world), expected);
+}
+
 #[test]
 fn one_host_name_means_one_thing() {
     let external =

@@ -162,6 +162,15 @@ fn what_is_held_is_put_back_and_what_is_suspended_is_not() {
 }
 
 #[test]
+fn a_mistake_in_the_document_of_a_suspended_cluster_has_nothing_put_back() {
+    let mut lab = Lab::with(&["orders"]);
+    lab.recorded.resources.get_mut(&key(ORDERS)).unwrap().durable.suspended = true;
+    lab.hold(ORDERS, Hold::Invalid { problems: 1 });
+    lab.target().objects.remove(&kafka());
+    assert_eq!(repaired(&lab.plan()), [""; 0]);
+}
+
+#[test]
 fn a_cluster_whose_deletion_waits_is_put_back_and_stays() {
     let mut lab = Lab::with(&["orders"]);
     lab.remove(ORDERS);
