@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -71,8 +71,8 @@ struct LastScan {
     walked: Instant,
     /// The metadata in the last walk; none if the snapshot has later changes.
     stamp: Option<TreeStamp>,
-    /// The upper bound of entries that count for the limit of files.
-    count: usize,
+    /// The upper bound of entries that count for the limit of files, by top folder.
+    counts: HashMap<String, usize>,
     is_plain: bool,
     has_hidden: bool,
 }
@@ -173,9 +173,12 @@ impl Scanner {
             Some((path.clone(), (stamp, entry.clone())))
         });
         self.known = settled.collect();
-        let count = snapshot.entries.len() + stamp.as_ref().map_or(0, |stamp| stamp.seen.len());
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for path in snapshot.entries.keys().chain(stamp.iter().flat_map(|stamp| stamp.seen.keys())) {
+            counted(&mut counts, path);
+        }
         let snapshot = Arc::new(snapshot);
-        Ok(LastScan { snapshot, folders, root: real, root_file, walked, stamp, count, is_plain, has_hidden })
+        Ok(LastScan { snapshot, folders, root: real, root_file, walked, stamp, counts, is_plain, has_hidden })
     }
 }
 
@@ -241,8 +244,8 @@ impl LastScan {
         }
         // A folder with the name of a spec isn't entered, nor one that is too deep.
         let mut folders = path.as_str().split('/').rev().skip(1);
-        self.count += 1;
-        if folders.any(is_spec) || path.as_str().split('/').count() > MAX_FOLDERS || self.count > MAX_FILES {
+        let count = counted(&mut self.counts, &path);
+        if folders.any(is_spec) || path.as_str().split('/').count() > MAX_FOLDERS || count > MAX_FILES {
             return None;
         }
         let entry = read_file(Utf8Path::from_path(place)?)?;
@@ -259,6 +262,18 @@ impl LastScan {
         }
         self.has_hidden = has_hidden;
     }
+}
+
+/// Counts one more entry, and returns how many its top folder has.
+fn counted(counts: &mut HashMap<String, usize>, path: &SpecPath) -> usize {
+    let folder = path.top_folder().unwrap_or_default();
+    if !counts.contains_key(folder) {
+        counts.insert(folder.to_owned(), 0);
+    }
+    counts.get_mut(folder).map_or(0, |count| {
+        *count += 1;
+        *count
+    })
 }
 
 /// The identity of a file or folder, whatever its name is.

@@ -91,6 +91,35 @@ fn only_named_files_are_read_until_the_next_walk() {
     assert_eq!(scan(&mut scanner), ["3", "3"]);
 }
 
+/// Beyond the limit, a walk decides which files are read.
+#[test]
+fn a_full_top_folder_is_walked_and_the_others_are_not() {
+    let place = tempfile::tempdir().unwrap();
+    let root = Utf8PathBuf::from_path_buf(place.path().canonicalize().unwrap()).unwrap();
+    for folder in ["acme", "globex"] {
+        fs::create_dir(root.join(folder)).unwrap();
+    }
+    let files = ["acme/a.yaml", "globex/b.yaml"].map(|file| root.join(file));
+    let write = |number: u32| files.each_ref().map(|file| fs::write(file, number.to_string()).unwrap());
+    write(1);
+    let mut watch = Watch::new(&root);
+    let mut scanner = Scanner::of(&watch);
+    scanner.scan(&root).unwrap();
+    scanner.last.as_mut().unwrap().counts.insert("acme".to_owned(), MAX_FILES);
+    for (number, named, read) in [(2, 1, ["1", "2"]), (3, 0, ["3", "3"])] {
+        write(number);
+        watch.hear();
+        scanner.heard.changes.take_named().unwrap();
+        scanner.heard.changes.set_named([files[named].clone().into_std_path_buf()].into());
+        let snapshot = scanner.scan(&root).unwrap();
+        let entries = snapshot.entries.values().map(|entry| match entry {
+            SnapshotEntry::File { bytes, .. } => String::from_utf8(bytes.to_vec()).unwrap(),
+            SnapshotEntry::Unreadable { message, .. } => message.clone(),
+        });
+        assert_eq!(entries.collect::<Vec<_>>(), read);
+    }
+}
+
 /// A tree that is edited at random, beside a folder out of the tree.
 struct Edits {
     place: tempfile::TempDir,
