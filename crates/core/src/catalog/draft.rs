@@ -255,13 +255,6 @@ impl<'a> CatalogDraft<'a> {
     /// Resolves a reference. The kind of the key must be settled before.
     pub fn target(&self, key: &ResourceKey) -> ReferenceTarget<'_> {
         match self.settled.get(key) {
-            // It is kept, and that its clusters refer to it is why: the next plan must not take that for settled.
-            Some(_)
-                if key.kind == Kind::Fleet
-                    && matches!(self.absent.get(key), Some(Absence::Suspicious { .. })) =>
-            {
-                ReferenceTarget::Missing
-            }
             Some(settled) if settled.is_usable() => ReferenceTarget::Found(settled),
             Some(EffectiveSpec { hold: Some(Hold::Suspended { by }), .. }) => {
                 ReferenceTarget::NotUsable(Hold::Suspended { by: by.clone() })

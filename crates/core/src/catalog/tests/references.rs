@@ -325,27 +325,6 @@ fn a_mistake_in_the_document_of_a_suspended_fleet_or_its_loss_does_not_end_the_s
     assert_eq!(holds(&world), [""; 2]);
 }
 
-/// The first plan records why the fleet may be missing by mistake.
-#[test]
-fn a_missing_fleet_is_a_mistake_of_its_clusters_in_every_plan() {
-    let mut world = World::new();
-    world.apply();
-    let whole = base("acme", "eu", "k.acme.com");
-    let others: Vec<&str> = whole.split("---\n").filter(|part| !part.starts_with("kind: Fleet")).collect();
-    world.put("acme/base.yaml", &others.join("---\n"));
-    let told = |world: &World| {
-        let catalog = world.resolve();
-        let messages = catalog.problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>();
-        (messages, catalog.clusters.len())
-    };
-    let expected = (vec!["organization `acme` has no fleet `eu`".to_owned()], 1);
-    assert_eq!(told(&world), expected);
-    let fleet: ResourceKey = "Fleet/acme/eu".to_owned().try_into().unwrap();
-    let record = world.recorded.resources.get_mut(&fleet).unwrap();
-    record.durable.suspicion = Some("acme/orders.yaml:1 has a problem".to_owned());
-    assert_eq!(told(&world), expected);
-}
-
 #[test]
 fn one_host_name_means_one_thing() {
     let external =
