@@ -85,8 +85,7 @@ impl Identifier {
          starting with a letter, at most 32 characters";
     /// The identifier of the organization that always exists and administers the others.
     pub const ROOT: &'static str = "root";
-    /// The same rule as a regular expression. A hyphen is followed by a letter or digit, so `--` doesn't
-    /// match.
+    /// The same rule as a regular expression. A hyphen is followed by a letter or digit, so `--` doesn't match.
     pub const PATTERN: &'static str = "^[a-z](-?[a-z0-9])*$";
 
     pub fn root() -> Self {

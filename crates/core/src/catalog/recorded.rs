@@ -93,7 +93,7 @@ impl Records {
         self.0.keys()
     }
 
-    /// What each organization has, which is never nothing.
+    /// The organizations with their entries. None is empty.
     pub fn organizations(&self) -> impl Iterator<Item = (&Identifier, &OrganizationPart<Arc<SharedRecord>>)> {
         self.0.organizations()
     }

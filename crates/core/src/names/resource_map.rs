@@ -36,7 +36,7 @@ impl<V> ResourceMap<V> {
         self.0.values().flat_map(|part| part.values())
     }
 
-    /// What each organization has, which is never nothing.
+    /// The organizations with their entries. None is empty.
     pub fn organizations(&self) -> impl Iterator<Item = (&Identifier, &OrganizationPart<V>)> {
         self.0.iter()
     }

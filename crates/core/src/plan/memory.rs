@@ -49,7 +49,7 @@ pub(super) struct SettledOrganization {
     is_whole: bool,
 }
 
-/// What stayed as it was of an organization when the last plan left it as it is.
+/// The part of an organization that is as it was when the last plan left it as it is.
 pub(super) enum Unchanged<'a> {
     All(Arc<SettledOrganization>),
     /// These of its clusters, and what is on them.
@@ -171,7 +171,7 @@ impl Settled {
         is_known.then(|| FleetPart { settled: Some(Arc::clone(settled)), ..part.clone() })
     }
 
-    /// What a plan leaves as it is. `parts` are those of fleets that did not have to be observed.
+    /// Notes the part that a plan leaves as it is. `parts` are those of fleets that did not have to be observed.
     pub fn of<'p>(
         world: &'p PlanContext,
         changes: impl Iterator<Item = &'p Change>,

@@ -1,4 +1,4 @@
-//! What follows from the resources and the records of one organization alone. It is kept until one of them is another.
+//! Facts that follow from the resources and the records of one organization alone. They are kept until one of these is another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -64,7 +64,7 @@ impl Roster {
         self.resources.iter().flat_map(|part| part.iter())
     }
 
-    /// What all of the organization may depend on, by the addresses of the specs and the records.
+    /// The resources that all of the organization may depend on, by the addresses of their specs and records.
     fn common(&self) -> impl Iterator<Item = (*const Resource, Option<*const SharedRecord>)> {
         let common = self.resources().filter(|(key, _)| is_common(key));
         common.map(|(key, resource)| {

@@ -106,7 +106,7 @@ impl<'a> PlanContext<'a> {
         owners.iter().filter(move |owner| is_common(owner) || !is_all && !self.is_settled(owner))
     }
 
-    /// What stayed as it was of an organization.
+    /// The part of an organization that is as it was.
     pub fn unchanged(&self, organization: &Identifier) -> Option<&Unchanged<'a>> {
         Some(&self.organizations.get(organization)?.unchanged)
     }

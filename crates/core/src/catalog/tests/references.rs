@@ -287,7 +287,7 @@ fn suspending_holds_a_cluster_or_a_whole_fleet() {
     );
 }
 
-/// Somebody relies on it that nothing happens there.
+/// A suspension is a promise that nothing happens there.
 #[test]
 fn a_mistake_in_the_document_of_a_suspended_fleet_or_its_loss_does_not_end_the_suspension() {
     let mut world = World::new();
