@@ -266,14 +266,9 @@ impl LastScan {
 
 /// Counts one more entry, and returns how many its top folder has.
 fn counted(counts: &mut HashMap<String, usize>, path: &SpecPath) -> usize {
-    let folder = path.top_folder().unwrap_or_default();
-    if !counts.contains_key(folder) {
-        counts.insert(folder.to_owned(), 0);
-    }
-    counts.get_mut(folder).map_or(0, |count| {
-        *count += 1;
-        *count
-    })
+    let count = counts.entry(path.top_folder().unwrap_or_default().to_owned()).or_default();
+    *count += 1;
+    *count
 }
 
 /// The identity of a file or folder, whatever its name is.

@@ -144,12 +144,8 @@ impl Settled {
         if Arc::ptr_eq(&roster, &before.roster) && is_same(before.clusters.as_ref(), clusters) {
             return (roster, Unchanged::All(Arc::clone(before)));
         }
-        let resources = catalog.resources.of(organization).into_iter().flat_map(|part| part.iter());
-        let mut was = inputs_in_order(&before.roster, before.clusters.as_ref());
-        let mut is = inputs_in_order(&roster, clusters);
-        let is_unchanged = |key: &&ResourceKey| before.left(key) && was(key) == is(key);
-        let unchanged = resources.map(|(key, _)| key).filter(is_unchanged).collect();
-        drop(is);
+        let resources = catalog.resources.of(organization).into_iter().flat_map(|part| part.keys());
+        let unchanged = before.unchanged(resources, &roster, clusters);
         (roster, Unchanged::Some(unchanged))
     }
 
@@ -213,6 +209,18 @@ impl SettledOrganization {
         let fleets = settled.roster.owners.iter().filter(|(_, owners)| owners.iter().all(is_left));
         settled.fleets = fleets.map(|(fleet, _)| fleet.clone()).collect();
         Some(settled)
+    }
+
+    /// Those of these resources, in order, that the plan left as they are and whose inputs are the same now.
+    fn unchanged<'a>(
+        &self,
+        resources: impl Iterator<Item = &'a ResourceKey>,
+        roster: &Roster,
+        clusters: Option<&OrganizationPart<Arc<ResolvedCluster>>>,
+    ) -> HashSet<&'a ResourceKey> {
+        let mut was = inputs_in_order(&self.roster, self.clusters.as_ref());
+        let mut is = inputs_in_order(roster, clusters);
+        resources.filter(|key| self.left(key) && was(key) == is(key)).collect()
     }
 
     /// Whether the plan left a cluster, or what is on one, as it is.

@@ -8,6 +8,13 @@ use super::super::scan;
 use super::*;
 use crate::spec::API_VERSION;
 
+fn text(entry: &SnapshotEntry) -> String {
+    match entry {
+        SnapshotEntry::File { bytes, .. } => String::from_utf8(bytes.to_vec()).unwrap(),
+        SnapshotEntry::Unreadable { message, .. } => message.clone(),
+    }
+}
+
 #[test]
 fn a_file_that_was_left_alone_is_not_read_again_and_one_that_changed_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -35,11 +42,7 @@ fn a_file_that_was_left_alone_is_not_read_again_and_one_that_changed_is() {
     scanner.known.get_mut(&path).unwrap().1 = other;
     save("c.yaml", "c: 1");
     let found = scanner.scan(&root).unwrap();
-    let bytes = |entry: &SnapshotEntry| match entry {
-        SnapshotEntry::File { bytes, .. } => String::from_utf8(bytes.to_vec()).unwrap(),
-        SnapshotEntry::Unreadable { message, .. } => message.clone(),
-    };
-    assert_eq!(bytes(&found.entries[&path]), "a: 1");
+    assert_eq!(text(&found.entries[&path]), "a: 1");
     save("b.yaml", "b: 2");
     same(&mut scanner);
     fs::rename(root.join("a.yaml"), root.join("b.yaml")).unwrap();
@@ -65,10 +68,6 @@ fn only_named_files_are_read_until_the_next_walk() {
     let mut scanner = Scanner::of(&watch);
     let scan = |scanner: &mut Scanner| {
         let snapshot = scanner.scan(&root).unwrap();
-        let text = |entry: &SnapshotEntry| match entry {
-            SnapshotEntry::File { bytes, .. } => String::from_utf8(bytes.to_vec()).unwrap(),
-            SnapshotEntry::Unreadable { message, .. } => message.clone(),
-        };
         snapshot.entries.values().map(text).collect::<Vec<_>>()
     };
     assert_eq!(scan(&mut scanner), ["1", "1"]);
@@ -112,11 +111,7 @@ fn a_full_top_folder_is_walked_and_the_others_are_not() {
         scanner.heard.changes.take_named().unwrap();
         scanner.heard.changes.set_named([files[named].clone().into_std_path_buf()].into());
         let snapshot = scanner.scan(&root).unwrap();
-        let entries = snapshot.entries.values().map(|entry| match entry {
-            SnapshotEntry::File { bytes, .. } => String::from_utf8(bytes.to_vec()).unwrap(),
-            SnapshotEntry::Unreadable { message, .. } => message.clone(),
-        });
-        assert_eq!(entries.collect::<Vec<_>>(), read);
+        assert_eq!(snapshot.entries.values().map(text).collect::<Vec<_>>(), read);
     }
 }
 
